@@ -1,0 +1,33 @@
+# `make demo` and `make test` need python3 and make, nothing else: each sets up its own environment first.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+DATA ?=
+K ?= 10
+
+.PHONY: demo test lint types bench clean
+
+$(VENV)/installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[dev]"
+	touch $@
+
+demo: $(VENV)/installed  ## learn a graph of the digits, or of DATA=your_file.npy (or .csv), with K neighbours
+	$(BIN)/python examples/demo.py --neighbors $(K) $(DATA)
+
+test: lint types  ## lint, types and tests
+	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal
+
+lint: $(VENV)/installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/installed
+	$(BIN)/mypy
+
+bench: $(VENV)/installed  ## side-by-side measurements; SMOOTHGRAPH_DATA names the folder with the data sets
+	$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf $(VENV) demo_output

@@ -1,0 +1,102 @@
+"""What the learner was given → the same, checked, or an error that names the value and the remedy."""
+
+from numbers import Integral, Real
+
+import numpy as np
+import scipy.sparse as sp
+
+ROUNDING = 1e-5  # relative difference of (i, j) and (j, i) that is put down to rounding, in float32 matrices too
+SMALL_TYPES = "bool", "uint8", "int8", "uint16", "int16", "float16", "float32"  # float32 holds each of them exactly
+
+
+def check_parameters(learner) -> None:
+    """Raise for a parameter that makes no sense whatever the data."""
+    if not _is_number(learner.n_neighbors, Integral, 1):
+        raise ValueError(f"n_neighbors={learner.n_neighbors!r} must be an integer of at least 1.")
+    if learner.metric not in ("euclidean", "cosine", "precomputed"):
+        raise ValueError(f"metric={learner.metric!r} is not known: use 'euclidean', 'cosine' or 'precomputed'.")
+    if not _is_number(learner.oversampling, Real, 1):
+        raise ValueError(f"oversampling={learner.oversampling!r} must be a number of at least 1; 3 is usual.")
+    if not _is_number(learner.max_iter, Integral, 1):
+        raise ValueError(f"max_iter={learner.max_iter!r} must be an integer of at least 1.")
+    if not _is_number(learner.prior_strength, Real, 0):
+        raise ValueError(f"prior_strength={learner.prior_strength!r} must be a finite number of at least 0.")
+    if learner.n_jobs is not None and not (_is_number(learner.n_jobs, Integral, 1) or learner.n_jobs == -1):
+        raise ValueError(f"n_jobs={learner.n_jobs!r} must be None or -1 (all cores), or a positive integer.")
+    for name in ("theta", "alpha", "beta", "max_weight", "tol"):
+        value = getattr(learner, name)
+        if not (value is None and name != "tol") and not (_is_number(value, Real, 0) and value > 0):
+            raise ValueError(f"{name}={value!r} must be a positive, finite number.")
+    if (learner.alpha is None) != (learner.beta is None) or (learner.theta is not None and learner.alpha is not None):
+        raise ValueError("Give theta alone, or alpha and beta together, or none of them to have θ found for n_neighbors.")
+    scale = learner.scale
+    if not (scale is None or scale in ("sum", "laplacian") or (_is_number(scale, Real, 0) and scale > 0)):
+        raise ValueError(f"scale={scale!r} is not understood: use None, a positive number, 'sum' or 'laplacian'.")
+    if scale is not None and learner.alpha is not None:
+        raise ValueError("alpha and beta set the scale of the graph to √(α/β): leave scale=None, or give theta instead.")
+
+
+def _is_number(value, kind, least) -> bool:
+    return isinstance(value, kind) and not isinstance(value, bool | np.bool_) and least <= value < np.inf
+
+
+def float_type(X):
+    """The dtypes to accept for X: what float32 holds exactly stays or becomes float32, the rest is float64."""
+    kind = str(getattr(X, "dtype", ""))
+    return np.float32 if kind in SMALL_TYPES else np.float64
+
+
+def check_squared_distances(Z):
+    """A square, non-negative, symmetric matrix of squared distances, dense or CSR; what differs by rounding is evened out."""
+    if Z.shape[0] != Z.shape[1]:
+        raise ValueError(f"metric='precomputed' needs a square matrix of squared distances, not one of shape {Z.shape}.")
+    values = Z.data if sp.issparse(Z) else Z
+    if values.size and values.min() < 0:
+        raise ValueError(f"Squared distances cannot be negative, but the smallest is {values.min():.6g}.")
+    if not sp.issparse(Z):
+        return _symmetric_values(Z, Z.T, lambda at: np.unravel_index(at, Z.shape))
+    Z = Z.copy()
+    Z.sum_duplicates()
+    back = Z.T.tocsr()
+    back.sort_indices()
+    if not (np.array_equal(Z.indptr, back.indptr) and np.array_equal(Z.indices, back.indices)):
+        i, j = _one_way_entry(Z)
+        raise ValueError(
+            f"The matrix of squared distances is not symmetric: entry ({i}, {j}) is stored, ({j}, {i}) is not. Allowed edges "
+            "go both ways: store both. For k-nearest-neighbour lists use neighbors=(indices, distances) instead."
+        )
+    rows = np.repeat(np.arange(Z.shape[0]), np.diff(Z.indptr))
+    Z.data = _symmetric_values(Z.data, back.data, lambda at: (rows[at], Z.indices[at]))
+    return Z
+
+
+def _symmetric_values(there, back, where):
+    if not np.allclose(there, back, rtol=ROUNDING, atol=0.0):
+        at = int(np.argmax(np.abs(there - back)))
+        i, j = where(at)
+        raise ValueError(
+            f"The matrix of squared distances is not symmetric: ({i}, {j}) holds {there.flat[at]:.6g}, ({j}, {i}) holds "
+            f"{back.flat[at]:.6g}. Use (Z + Z.T) / 2 if both mean the same distance."
+        )
+    return np.maximum(there, back)
+
+
+def _one_way_entry(Z):
+    pattern = Z.copy()
+    pattern.data = np.ones_like(pattern.data)
+    one_way = sp.coo_matrix(pattern > pattern.T)
+    return int(one_way.row[0]), int(one_way.col[0])
+
+
+def check_prior(prior, n: int) -> sp.csr_matrix:
+    """A symmetric, non-negative weighted graph on n nodes; the diagonal is left out."""
+    prior = sp.csr_matrix(prior, dtype=np.float64)
+    if prior.shape != (n, n):
+        raise ValueError(f"prior has shape {prior.shape}: a graph on the {n} samples, ({n}, {n}), is needed.")
+    if prior.nnz and not (np.isfinite(prior.data).all() and prior.data.min() >= 0):
+        raise ValueError("prior has negative or non-finite weights: a graph has finite weights of at least 0.")
+    if abs(prior - prior.T).sum() > ROUNDING * prior.sum():
+        raise ValueError("prior is not symmetric: use prior.maximum(prior.T).")
+    prior.setdiag(0.0)
+    prior.eliminate_zeros()
+    return prior

@@ -1,0 +1,494 @@
+"""Every compiled loop of smoothgraph: free functions on arrays.
+
+The graph of allowed edges comes as `indptr, indices, z`: each edge is stored at both of its ends, so that everything a node
+needs stands in its row. `z` is a squared distance and may be float32; all arithmetic is float64. `upper` is the largest weight
+an edge may take (inf for none). A loop that runs in several threads writes each result in one place and sums in a fixed
+order: the bits do not depend on the number of threads.
+"""
+
+import numpy as np
+from numba import njit, prange
+
+SUM_FREELY = {"reassoc", "contract", "nsz"}  # what SIMD sums need; infinities and NaN keep their meaning
+compiled = njit(cache=True, error_model="numpy", fastmath=SUM_FREELY, nogil=True)
+threaded = njit(cache=True, error_model="numpy", fastmath=SUM_FREELY, parallel=True)
+
+SIMD = 16  # rows are padded to whole steps of the vectorised loop: the remainder loop costs more than all the rest
+NEVER = 1e300  # what rows are padded with; finite, since 0·inf is NaN
+
+
+# --- one node -------------------------------------------------------------------------------------------------------------
+
+
+@compiled
+def _positive_root(m, b):
+    """The positive root of m·λ² − b·λ − 2 = 0, without cancellation."""
+    root = np.sqrt(b * b + 8.0 * m)
+    return (b + root) / (2.0 * m) if b >= 0.0 else 4.0 / (root - b)
+
+
+@compiled
+def _pad(a, count):
+    """Fill a[count:] up to a whole number of SIMD steps with what is never an edge; returns the padded count."""
+    padded = (count + SIMD - 1) // SIMD * SIMD
+    a[count:padded] = NEVER
+    return padded
+
+
+@compiled
+def _piece(a, count, lam, upper):
+    """The linear piece of Σⱼ clip((λ − aⱼ)/2, 0, upper) at λ: how many terms are free, their Σaⱼ, and how many are full."""
+    m, total, full = 0, 0.0, 0
+    for j in range(count):
+        above = a[j] < lam
+        m += above
+        total += above * a[j]
+    if upper < np.inf:
+        for j in range(count):
+            if lam - a[j] >= 2.0 * upper:
+                m -= 1
+                total -= a[j]
+                full += 1
+    return m, total, full
+
+
+@compiled
+def node_dual(a, count, lam, upper):
+    """Solve λ·Σⱼ clip((λ − aⱼ)/2, 0, upper) = 1 over a[:count], padded, from the guess `lam`; returns (λ, sum at the guess).
+
+    Newton's method that keeps 1/λ as it is: on each linear piece of the sum the root is that of a quadratic (Theorem 1), and
+    the pieces are nested in λ, so equal counts mean the same piece and an exact root. Without an upper bound the iterates
+    decrease after the first step; with one, a bracket guards them.
+    """
+    m, total, full = _piece(a, count, lam, upper)
+    capped = full * upper if full > 0 else 0.0
+    degree = 0.5 * (m * lam - total) + capped
+    lo, hi = 0.0, np.inf
+    for _ in range(200):
+        if m + full == 0:  # below every term: go to where the first alone would do
+            a_min = a[:count].min()
+            lo, lam = lam, _positive_root(1.0, a_min)
+            lam = lam if lam - a_min <= 2.0 * upper else max(a_min + 2.0 * upper, 1.0 / upper)
+        else:
+            if 0.5 * (m * lam - total) + capped < 1.0 / lam:
+                lo = max(lo, lam)
+            else:
+                hi = min(hi, lam)
+            lam = _positive_root(m, total - 2.0 * capped) if m > 0 else 1.0 / capped
+            if upper < np.inf and not lo <= lam <= hi:
+                lam = 0.5 * (lo + hi) if hi < np.inf else 2.0 * lo
+        last_m, last_full = m, full
+        m, total, full = _piece(a, count, lam, upper)
+        if m == last_m and full == last_full:
+            break
+        capped = full * upper if full > 0 else 0.0
+    return lam, degree
+
+
+@threaded
+def start_dual(indptr, z, theta):
+    """λ of every node alone, all its neighbours taken to be like itself (the paper's one-node problem)."""
+    n = indptr.size - 1
+    lam = np.empty(n)
+    for i in prange(n):
+        begin, count = indptr[i], indptr[i + 1] - indptr[i]
+        a = np.empty(count + SIMD)
+        for s in range(count):
+            a[s] = np.sqrt(2.0) * theta * z[begin + s]  # λ·Σ(λ−θz)₊ = 1 is node_dual's equation in √2·λ
+        lam[i] = node_dual(a, _pad(a, count), 0.0, np.inf)[0] / np.sqrt(2.0)
+    return lam
+
+
+# --- the dual sweep -------------------------------------------------------------------------------------------------------
+
+
+@threaded
+def sweep(indptr, indices, z, theta, upper, lam, fresh, restless, woken, quiet, relax, bounds, lanes, longest_row):
+    """One round of node updates, in place; returns the estimated gap (each node's share of it just before its update).
+
+    The nodes are cut into blocks at `bounds`, of which `lanes` run at the same time. A node sees the newest λ of its own
+    block and of every block that ran earlier, and the last λ of the blocks beside it: Gauss–Seidel but for a few edges, and
+    the same whatever the number of threads. Only nodes marked `restless` are updated. Those whose share of the gap was at
+    most `quiet` lose the mark, the others keep it and give it to their neighbours. An update goes `relax` times the way to
+    the node's optimum. `fresh` and `woken` are scratch of λ's size.
+    """
+    blocks = bounds.size - 1
+    gaps = np.zeros(blocks)
+    woken[:] = False
+    for first in range(0, blocks, lanes):
+        for block in prange(first, first + lanes):
+            begin, end = bounds[block], bounds[block + 1]
+            a = np.empty(longest_row + SIMD)
+            for i in range(begin, end):
+                fresh[i] = lam[i]
+            for i in range(begin, end):
+                if not restless[i]:
+                    continue
+                count = indptr[i + 1] - indptr[i]
+                for s in range(count):
+                    e = indptr[i] + s
+                    j = indices[e]
+                    lam_j = fresh[j] if begin <= j < end else lam[j]
+                    a[s] = 2.0 * theta * z[e] - lam_j
+                best, degree = node_dual(a, _pad(a, count), lam[i], upper)
+                fresh[i] = max(lam[i] + relax * (best - lam[i]), 0.5 * best)
+                x = degree * lam[i]
+                share = x - 1.0 - np.log(x) if x > 0.0 else 1.0
+                gaps[block] += share
+                restless[i] = share > quiet
+                if restless[i]:
+                    for s in range(count):
+                        if a[s] < max(best, lam[i]):
+                            woken[indices[indptr[i] + s]] = True  # several threads may write it: all write the same
+        for i in prange(bounds[first], bounds[first + lanes]):
+            lam[i] = fresh[i]
+    for i in prange(lam.size):
+        restless[i] |= woken[i]
+    return gaps.sum()
+
+
+@threaded
+def evaluate(indptr, indices, z, theta, upper, lam):
+    """At w(λ): every node's degree, number of edges, and its half of Σₑ 2θzw + w²."""
+    n = lam.size
+    degree, active, energy = np.empty(n), np.empty(n, np.int32), np.empty(n)
+    for i in prange(n):
+        d, m, total = 0.0, 0, 0.0
+        for e in range(indptr[i], indptr[i + 1]):
+            cost = theta * z[e]
+            w = min(max(0.5 * (lam[i] + lam[indices[e]]) - cost, 0.0), upper)
+            d += w
+            m += w > 0.0
+            total += 0.5 * w * (2.0 * cost + w)
+        degree[i], active[i], energy[i] = d, m, total
+    return degree, active, energy
+
+
+@threaded
+def positive_edges(indptr, indices, z, theta, upper, lam, active):
+    """The edges of positive weight as CSR arrays (indptr, indices, w); `active` holds their number per node."""
+    n = lam.size
+    out = np.zeros(n + 1, np.int64)
+    out[1:] = np.cumsum(active)
+    columns, weights = np.empty(out[n], np.int32), np.empty(out[n])
+    for i in prange(n):
+        s = out[i]
+        for e in range(indptr[i], indptr[i + 1]):
+            w = min(max(0.5 * (lam[i] + lam[indices[e]]) - theta * z[e], 0.0), upper)
+            if w > 0.0:
+                columns[s], weights[s] = indices[e], w
+                s += 1
+    return out, columns, weights
+
+
+# --- lists to allowed edges -----------------------------------------------------------------------------------------------
+
+
+@compiled
+def _contains(values, begin, end, wanted):
+    for s in range(begin, end):
+        if values[s] == wanted:
+            return True
+    return False
+
+
+@threaded
+def mark_new_edges(nodes, lists, place, indptr, indices):
+    """Which entries of `lists` (row r belongs to nodes[r], −1 is no entry) are edges not yet in the CSR, each edge once.
+
+    `place[j]` is the row of node j in `lists`, or −1. Of a pair that lists each other the smaller node speaks.
+    """
+    rows, width = lists.shape
+    new = np.zeros((rows, width), np.bool_)
+    for r in prange(rows):
+        i = nodes[r]
+        for s in range(width):
+            j = lists[r, s]
+            if j < 0 or _contains(indices, indptr[i], indptr[i + 1], j):
+                continue
+            new[r, s] = not (j < i and place[j] >= 0 and _contains(lists[place[j]], 0, width, i))
+    return new
+
+
+@threaded
+def merge_edges(nodes, lists, distances, new, indptr, indices, z, shares):
+    """The CSR with the edges marked `new` added at both of their ends.
+
+    The rows are cut into `shares`, each written by one thread that reads all of the lists: a row is filled in the order of
+    the lists, whatever their number.
+    """
+    n = indptr.size - 1
+    out = np.zeros(n + 1, np.int64)
+    out[1:] = indptr[1:] - indptr[:-1]
+    for share in prange(shares):
+        begin, end = share * n // shares, (share + 1) * n // shares
+        for r in range(lists.shape[0]):
+            for s in range(lists.shape[1]):
+                if new[r, s]:
+                    i, j = nodes[r], lists[r, s]
+                    if begin <= i < end:
+                        out[i + 1] += 1
+                    if begin <= j < end:
+                        out[j + 1] += 1
+    for i in range(n):
+        out[i + 1] += out[i]
+    columns, values = np.empty(out[n], np.int32), np.empty(out[n], z.dtype)
+    cursor = np.empty(n, np.int64)
+    for share in prange(shares):
+        begin, end = share * n // shares, (share + 1) * n // shares
+        for i in range(begin, end):
+            size = indptr[i + 1] - indptr[i]
+            cursor[i] = out[i] + size
+            for e in range(size):
+                columns[out[i] + e] = indices[indptr[i] + e]
+                values[out[i] + e] = z[indptr[i] + e]
+        for r in range(lists.shape[0]):
+            for s in range(lists.shape[1]):
+                if new[r, s]:
+                    i, j = nodes[r], lists[r, s]
+                    if begin <= i < end:
+                        columns[cursor[i]], values[cursor[i]] = j, distances[r, s]
+                        cursor[i] += 1
+                    if begin <= j < end:
+                        columns[cursor[j]], values[cursor[j]] = i, distances[r, s]
+                        cursor[j] += 1
+    return out, columns, values
+
+
+# --- distances and exact search -------------------------------------------------------------------------------------------
+
+
+@threaded
+def list_distances(Q, X, lists):
+    """‖qᵣ − xⱼ‖² for the entries j of row r, summed as Σ(q−x)² so that duplicates give exactly 0; inf where j is −1."""
+    rows, width = lists.shape
+    out = np.empty((rows, width), X.dtype)
+    for r in prange(rows):
+        for s in range(width):
+            j = lists[r, s]
+            if j < 0:
+                out[r, s] = np.inf
+                continue
+            total = 0.0
+            for c in range(X.shape[1]):
+                difference = np.float64(Q[r, c]) - np.float64(X[j, c])
+                total += difference * difference
+            out[r, s] = total
+    return out
+
+
+@compiled
+def keep_smallest(tile, first_column, own, lists, best):
+    """Merge a tile (row r, sample first_column + c) into the `best` smallest of each row, a max-heap; own[r] is passed over."""
+    rows, width = best.shape
+    for r in range(rows):
+        for c in range(tile.shape[1]):
+            value = tile[r, c]
+            if value < best[r, 0] and first_column + c != own[r]:
+                hole = 0
+                while True:
+                    child = 2 * hole + 1
+                    if child >= width:
+                        break
+                    if child + 1 < width and best[r, child + 1] > best[r, child]:
+                        child += 1
+                    if best[r, child] <= value:
+                        break
+                    best[r, hole], lists[r, hole] = best[r, child], lists[r, child]
+                    hole = child
+                best[r, hole], lists[r, hole] = value, first_column + c
+
+
+@threaded
+def sparse_list_distances(q_ptr, q_cols, q_data, x_ptr, x_cols, x_data, lists):
+    """`list_distances` for CSR rows with sorted columns."""
+    rows, width = lists.shape
+    out = np.empty((rows, width), x_data.dtype)
+    for r in prange(rows):
+        for s in range(width):
+            j = lists[r, s]
+            if j < 0:
+                out[r, s] = np.inf
+                continue
+            total = 0.0
+            a, b = q_ptr[r], x_ptr[j]
+            while a < q_ptr[r + 1] or b < x_ptr[j + 1]:
+                if b == x_ptr[j + 1] or (a < q_ptr[r + 1] and q_cols[a] < x_cols[b]):
+                    difference = np.float64(q_data[a])
+                    a += 1
+                elif a == q_ptr[r + 1] or x_cols[b] < q_cols[a]:
+                    difference = np.float64(x_data[b])
+                    b += 1
+                else:
+                    difference = np.float64(q_data[a]) - np.float64(x_data[b])
+                    a += 1
+                    b += 1
+                total += difference * difference
+            out[r, s] = total
+    return out
+
+
+@threaded
+def tidy_lists(own, lists, distances, width):
+    """Bring the `width` nearest of each row to its front, sorted by (distance, index), −1 at inf where there are fewer.
+
+    Row r belongs to node own[r] (−1 for a new sample). The node itself, −1 and repeats are no neighbours. Works in place.
+    """
+    for r in prange(lists.shape[0]):
+        kept = 0
+        for s in range(lists.shape[1]):
+            j, z = lists[r, s], distances[r, s]
+            if j < 0 or j == own[r] or not z < np.inf or (kept == width and z > distances[r, width - 1]):
+                continue
+            if _contains(lists[r], 0, kept, j):
+                continue
+            t = kept if kept < width else width - 1
+            if kept == width and z == distances[r, t] and j > lists[r, t]:
+                continue
+            while t > 0 and (distances[r, t - 1] > z or (distances[r, t - 1] == z and lists[r, t - 1] > j)):
+                lists[r, t], distances[r, t] = lists[r, t - 1], distances[r, t - 1]
+                t -= 1
+            lists[r, t], distances[r, t] = j, z
+            kept = min(kept + 1, width)
+        lists[r, kept:] = -1
+        distances[r, kept:] = np.inf
+
+
+@compiled
+def near_pairs(tile, first_column, nodes, limits):
+    """The (row, sample) of every entry below the sum of both limits; row r is nodes[r], a column first_column + c."""
+    rows, columns = tile.shape
+    row, column = np.empty(columns, np.int32), np.empty(columns, np.int32)
+    count = 0
+    for r in range(rows):
+        if count + columns > row.size:
+            row, column = np.append(row, np.empty_like(row)), np.append(column, np.empty_like(column))
+        for c in range(columns):
+            if tile[r, c] < limits[nodes[r]] + limits[first_column + c] and first_column + c != nodes[r]:
+                row[count], column[count] = r, first_column + c
+                count += 1
+    return row[:count].copy(), column[:count].copy()
+
+
+# --- the Newton step ------------------------------------------------------------------------------------------------------
+
+
+@threaded
+def free_edges(indptr, indices, z, theta, upper, lam):
+    """The edges whose weight is strictly between 0 and `upper`, as CSR arrays (indptr, indices)."""
+    n = lam.size
+    out = np.zeros(n + 1, np.int64)
+    for i in prange(n):
+        for e in range(indptr[i], indptr[i + 1]):
+            w = 0.5 * (lam[i] + lam[indices[e]]) - theta * z[e]
+            out[i + 1] += 0.0 < w < upper
+    for i in range(n):
+        out[i + 1] += out[i]
+    columns = np.empty(out[n], np.int32)
+    for i in prange(n):
+        s = out[i]
+        for e in range(indptr[i], indptr[i + 1]):
+            w = 0.5 * (lam[i] + lam[indices[e]]) - theta * z[e]
+            if 0.0 < w < upper:
+                columns[s] = indices[e]
+                s += 1
+    return out, columns
+
+
+@threaded
+def half_adjacency(indptr, indices, x):
+    """½·A·x for the 0/1 adjacency matrix A."""
+    n = x.size
+    out = np.empty(n)
+    for i in prange(n):
+        total = 0.0
+        for e in range(indptr[i], indptr[i + 1]):
+            total += x[indices[e]]
+        out[i] = 0.5 * total
+    return out
+
+
+# --- the paper's primal-dual scheme ---------------------------------------------------------------------------------------
+
+
+@threaded
+def primal_dual_step(indptr, indices, z, theta, upper, gamma, w, v, p, v_bar, v_next):
+    """One forward-backward-forward iteration on (w, v): w in place, v into v_next; p and v_bar hold the proximal points.
+
+    Both copies of an edge are kept and stay equal, so that neither S nor its transpose needs a scatter.
+    """
+    n = v.size
+    for i in prange(n):
+        s_w, s_p = 0.0, 0.0
+        for e in range(indptr[i], indptr[i + 1]):
+            forward = w[e] - gamma * (2.0 * w[e] + v[i] + v[indices[e]])
+            p[e] = min(max(forward - 2.0 * gamma * theta * z[e], 0.0), upper)
+            s_w += w[e]
+            s_p += p[e]
+        forward_v = v[i] + gamma * s_w
+        v_bar[i] = 0.5 * (forward_v - np.sqrt(forward_v * forward_v + 4.0 * gamma))
+        v_next[i] = v_bar[i] + gamma * (s_p - s_w)
+    for i in prange(n):
+        for e in range(indptr[i], indptr[i + 1]):
+            j = indices[e]
+            change = 2.0 * (w[e] - p[e]) + (v[i] - v_bar[i]) + (v[j] - v_bar[j])
+            w[e] = p[e] + gamma * change
+
+
+@threaded
+def primal_dual_values(indptr, indices, z, theta, upper, w, lam):
+    """For any w and λ: every node's degree, its half of Σₑ 2θzw + w², and its half of the dual's Σₑ 2tu − u²."""
+    n = lam.size
+    degree, energy, conjugate = np.empty(n), np.empty(n), np.empty(n)
+    for i in prange(n):
+        d, total, dual = 0.0, 0.0, 0.0
+        for e in range(indptr[i], indptr[i + 1]):
+            cost = theta * z[e]
+            d += w[e]
+            total += 0.5 * w[e] * (2.0 * cost + w[e])
+            t = 0.5 * (lam[i] + lam[indices[e]]) - cost
+            u = min(max(t, 0.0), upper)
+            dual += 0.5 * u * (2.0 * t - u)
+        degree[i], energy[i], conjugate[i] = d, total, dual
+    return degree, energy, conjugate
+
+
+# --- growing the support, new samples -------------------------------------------------------------------------------------
+
+
+@threaded
+def two_hops(nodes, indptr, indices, most):
+    """For each of `nodes` its neighbours and theirs, each once, at most `most` (a power of two) of them; −1 fills the row."""
+    found = np.full((nodes.size, most), -1, np.int32)
+    for r in prange(nodes.size):
+        i = nodes[r]
+        table = np.full(2 * most, -1, np.int32)  # open addressing: who was found already
+        count = 0
+        for hop in range(2):
+            for e in range(indptr[i], indptr[i + 1]):
+                j = indices[e]
+                begin, end = (indptr[j], indptr[j + 1]) if hop == 1 else (e, e + 1)
+                for f in range(begin, end):
+                    other = indices[f]
+                    slot = (other * 40503) & (2 * most - 1)
+                    while table[slot] >= 0 and table[slot] != other:
+                        slot = (slot + 1) & (2 * most - 1)
+                    if table[slot] < 0 and other != i and count < most:
+                        table[slot] = other
+                        found[r, count] = other
+                        count += 1
+    return found
+
+
+@threaded
+def new_rows(a, upper):
+    """λ and the weights clip((λ − a)/2, 0, upper) of new nodes whose neighbours stay as they are; row r has costs a[r]."""
+    rows, width = a.shape
+    lam, w = np.empty(rows), np.empty((rows, width))
+    for r in prange(rows):
+        padded = np.empty(width + SIMD)
+        padded[:width] = a[r]
+        lam[r] = node_dual(padded, _pad(padded, width), 0.0, upper)[0]
+        for s in range(width):
+            w[r, s] = min(max(0.5 * (lam[r] - a[r, s]), 0.0), upper)
+    return lam, w

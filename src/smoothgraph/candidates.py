@@ -1,0 +1,89 @@
+"""Neighbour lists → the graph of allowed edges.
+
+In: neighbour lists, or a sparse matrix of squared distances. Out: `Candidates`: every allowed edge once at each of its two
+ends, with its squared distance, in CSR arrays, and how far each node has looked. Columns are not sorted.
+"""
+
+from dataclasses import dataclass
+
+import numba
+import numpy as np
+import scipy.sparse as sp
+
+from smoothgraph import _kernels
+from smoothgraph.neighbors import NeighborLists
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Allowed edges in CSR form: `z` squared distances; a pair outside is at least max(reach[i], reach[j]) apart."""
+
+    indptr: np.ndarray
+    indices: np.ndarray
+    z: np.ndarray
+    reach: np.ndarray
+
+    @property
+    def n(self) -> int:
+        return self.indptr.size - 1
+
+    @property
+    def n_edges(self) -> int:
+        return self.indices.size // 2
+
+    @property
+    def nodes(self) -> np.ndarray:
+        """The node of each entry of `indices`: the row numbers of the CSR arrays."""
+        return np.repeat(np.arange(self.n, dtype=np.int32), np.diff(self.indptr))
+
+
+def from_lists(lists: NeighborLists) -> Candidates:
+    """An edge is allowed if one end lists the other."""
+    n = lists.indices.shape[0]
+    nothing = Candidates(np.zeros(n + 1, np.int64), np.empty(0, np.int32), np.empty(0, lists.distances.dtype), np.zeros(n))
+    return add_lists(nothing, np.arange(n, dtype=np.int32), lists.indices, lists.distances, lists.reach)
+
+
+def from_matrix(Z: sp.csr_matrix) -> Candidates:
+    """The stored entries of a symmetric matrix are the allowed edges, and there are no others (so reach is inf)."""
+    Z = Z.tocoo()
+    off = Z.row != Z.col
+    order = np.argsort(Z.row[off], kind="stable")
+    indptr = np.zeros(Z.shape[0] + 1, np.int64)
+    np.cumsum(np.bincount(Z.row[off], minlength=Z.shape[0]), out=indptr[1:])
+    return Candidates(indptr, Z.col[off][order].astype(np.int32), Z.data[off][order], np.full(Z.shape[0], np.inf))
+
+
+def nearest_allowed(candidates: Candidates, width: int) -> np.ndarray:
+    """The `width` smallest squared distances of each node's allowed edges (n, width), ascending, inf where it has fewer."""
+    nodes = candidates.nodes
+    order = np.lexsort((candidates.z, nodes))
+    place = np.arange(nodes.size) - candidates.indptr[nodes]
+    first = place < width
+    nearest = np.full((candidates.n, width), np.inf, candidates.z.dtype)
+    nearest[nodes[first], place[first]] = candidates.z[order][first]
+    return nearest
+
+
+def add_lists(candidates: Candidates, nodes, indices, distances, reach) -> Candidates:
+    """Allow the edges from each of `nodes` to its list (−1 is no entry) too; how far they have now looked is `reach`."""
+    wider = candidates.reach.copy()
+    wider[nodes] = reach
+    place = np.full(candidates.n, -1, np.int32)
+    place[nodes] = np.arange(len(nodes), dtype=np.int32)
+    return _merge(candidates, nodes, indices, distances, place, wider)
+
+
+def add_pairs(candidates: Candidates, i, j, z) -> Candidates:
+    """Allow single edges too. A pair given twice, in whatever order, is one edge."""
+    low, high = np.minimum(i, j).astype(np.int64), np.maximum(i, j)
+    _, first = np.unique(low * candidates.n + high, return_index=True)
+    low, high = low[first].astype(np.int32), high[first, None].astype(np.int32)
+    return _merge(candidates, low, high, z[first, None], np.full(candidates.n, -1, np.int32), candidates.reach)
+
+
+def _merge(candidates, nodes, lists, distances, place, reach):
+    csr = candidates.indptr, candidates.indices
+    new = _kernels.mark_new_edges(nodes, lists, place, *csr)
+    merged = _kernels.merge_edges(nodes, lists, distances, new, *csr, candidates.z, numba.get_num_threads())
+    return Candidates(*merged, reach)

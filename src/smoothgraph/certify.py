@@ -1,0 +1,94 @@
+"""Is the support complete? Grow it where it is not.
+
+In: allowed edges with each node's reach, θ and λ. Out: the nodes for which the reach does not prove that every pair left out
+has weight 0, and a larger support for them.
+
+A pair outside the support is at least max(reach) apart. If θ·reachᵢ ≥ λᵢ holds for all nodes, take such a pair with λᵢ ≥ λⱼ:
+θzᵢⱼ ≥ θ·reachᵢ ≥ λᵢ ≥ (λᵢ+λⱼ)/2, so its weight would be 0. This is true of any λ, not of the optimum alone: adding the pair
+changes neither P(w) nor D(λ), and the duality gap found on the support holds for all n(n−1)/2 pairs. With approximate lists
+it is true as far as the lists are.
+"""
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from smoothgraph import _kernels
+from smoothgraph.candidates import Candidates, add_lists, add_pairs
+from smoothgraph.neighbors import pairs_nearer_than, reach
+from smoothgraph.samples import ROWS
+
+FACTOR, EXTENSIONS = 4, 2  # lists of nodes that need it become this many times longer, so many times
+SLACK = 1.1  # pairs are let in up to this factor beyond what is needed, so that λ and θ may still move
+COMPARE_WORK = 2e11  # multiplications that comparing with every sample may cost when the lists are approximate: seconds
+PAIRS_PER_NODE = 50  # comparing gives up when it finds more: groups of duplicates have n² pairs of positive weight
+MOST_TWO_HOPS = 1024
+
+
+class Comparison(NamedTuple):
+    """`nodes` were held against every sample: all their pairs with z < limitᵢ + limitⱼ are in the support."""
+
+    nodes: np.ndarray
+    limits: np.ndarray
+
+
+@dataclass(frozen=True)
+class Support:
+    """Allowed edges, and what is known of the pairs left out: each node's reach, and comparisons with every sample."""
+
+    candidates: Candidates
+    width: int
+    extensions: int = 0
+    comparisons: tuple[Comparison, ...] = ()
+    exhausted: bool = False
+
+
+def failing_nodes(support: Support, theta: float, lam: np.ndarray) -> np.ndarray:
+    """The nodes whose pairs outside the support may have weight."""
+    failing = theta * support.candidates.reach < lam
+    for nodes, limits in support.comparisons:
+        # θz ≥ θ(limitᵢ + limitⱼ) ≥ (λᵢ + λⱼ)/2 for every j, however λⱼ has risen since
+        slack = 2.0 * theta * limits - lam
+        failing[nodes[slack[nodes] + slack.min() >= 0.0]] = False
+    return np.flatnonzero(failing).astype(np.int32)
+
+
+def grow(support: Support, samples, nodes: np.ndarray, theta: float, lam: np.ndarray, exact: bool) -> Support:
+    """A larger support for `nodes`.
+
+    With exact lists they are compared with every sample, which costs what longer lists would and lets in no more than is
+    needed. Approximate lists are extended from the neighbours of neighbours, and only the last nodes are compared.
+    """
+    work = float(nodes.size) * samples.n * (samples.n_features + 60)
+    if exact or (support.extensions == EXTENSIONS and work <= COMPARE_WORK):
+        return _compare(support, samples, nodes, theta, lam)
+    if support.extensions < EXTENSIONS and support.width < samples.n - 1:
+        return _extend(support, samples, nodes)
+    return replace(support, exhausted=True)
+
+
+def _extend(support, samples, nodes):
+    width = min(FACTOR * support.width, samples.n - 1)
+    blocks = (nodes[begin : begin + ROWS] for begin in range(0, nodes.size, ROWS))
+    found = [_nearest_of_two_hops(samples, support.candidates, block, width) for block in blocks]
+    lists, distances = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    candidates = add_lists(support.candidates, nodes, lists, distances, reach(lists, distances, samples.n))
+    return replace(support, candidates=candidates, width=width, extensions=support.extensions + 1)
+
+
+def _nearest_of_two_hops(samples, candidates, nodes, width):
+    most = max(MOST_TWO_HOPS, 1 << (4 * width - 1).bit_length())
+    lists = _kernels.two_hops(nodes, candidates.indptr, candidates.indices, most)
+    distances = samples.distances(samples.own(nodes), lists)
+    _kernels.tidy_lists(nodes, lists, distances, width)
+    return lists[:, :width].copy(), distances[:, :width].copy()
+
+
+def _compare(support, samples, nodes, theta, lam):
+    limits = SLACK * lam / (2.0 * theta)
+    pairs = pairs_nearer_than(samples, nodes, limits, PAIRS_PER_NODE * samples.n)
+    if pairs is None:
+        return replace(support, exhausted=True)
+    comparisons = (*support.comparisons, Comparison(nodes, limits))
+    return replace(support, candidates=add_pairs(support.candidates, *pairs), comparisons=comparisons)

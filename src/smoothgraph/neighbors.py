@@ -1,0 +1,239 @@
+"""X → neighbour lists.
+
+In: samples, and how to search them. Out: `NeighborLists`: for every sample its K nearest others with squared distances,
+ascending, the sample itself left out, −1 at distance inf where a row is shorter. Whatever a backend returns (distances
+squared or not, itself first, somewhere or missing, −1, repeats) is put into this form by `_finish`, which trusts only the
+indices and measures the distances anew.
+"""
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numba
+import numpy as np
+import scipy.sparse as sp
+from threadpoolctl import threadpool_limits
+
+from smoothgraph import _kernels
+from smoothgraph.samples import ROWS, DistanceMatrix
+
+# Exact search costs n²·d multiplications, approximate search about 35 s of compilation in every process and then a little
+# per sample. Measured on 2 cores (benchmarks/neighbors.py): they meet where n²·(d + 60) is about this.
+EXACT_WORK = 3e12
+
+
+class Backend(Protocol):
+    """Anything that finds neighbours: returns (n, K or more) indices, nearest first if it can, with or without self."""
+
+    name: str
+    exact: bool
+
+    def __call__(self, samples: Any, k: int) -> np.ndarray: ...
+
+
+@dataclass(frozen=True)
+class NeighborLists:
+    """K nearest others of every sample: `indices` int32 and `distances` squared, both (n, K), ascending."""
+
+    indices: np.ndarray
+    distances: np.ndarray
+    backend: str
+    exact: bool
+
+    @property
+    def reach(self) -> np.ndarray:
+        return reach(self.indices, self.distances, self.indices.shape[0])
+
+    def first(self, width: int) -> "NeighborLists":
+        """The lists cut to their `width` nearest."""
+        return replace(self, indices=self.indices[:, :width].copy(), distances=self.distances[:, :width].copy())
+
+
+def reach(indices, distances, n: int) -> np.ndarray:
+    """The squared distance below which each list has every neighbour: its last; inf if the list has all the others."""
+    counts = np.count_nonzero(indices >= 0, axis=1)
+    farthest = distances[np.arange(len(counts)), counts - 1].astype(np.float64)
+    return np.where(counts == n - 1, np.inf, farthest)
+
+
+class ExactBackend:
+    """Brute force, a tile of distances at a time."""
+
+    name = "exact"
+    exact = True
+
+    def __call__(self, samples, k):
+        return nearest(samples, np.arange(samples.n, dtype=np.int32), k)
+
+
+class ApproximateBackend:
+    """NN-descent, from pynndescent."""
+
+    name = "approximate"
+    exact = False
+
+    def __init__(self, random_state=None, n_jobs=None):
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def __call__(self, samples, k):
+        from pynndescent import NNDescent  # here, because importing it takes as long as all the rest
+
+        index = NNDescent(samples.X, n_neighbors=k + 1, random_state=self.random_state, n_jobs=self.n_jobs)
+        return index.neighbor_graph[0]
+
+
+class GivenBackend:
+    """The user's own: a k-neighbours transformer, or a pair (indices, distances)."""
+
+    exact = False
+
+    def __init__(self, given):
+        self.given = given
+        self.name = "given lists" if isinstance(given, tuple) else type(given).__name__
+
+    def __call__(self, samples, k):
+        if isinstance(self.given, tuple):
+            return _checked_indices(self.given, samples.n)
+        matrix = sp.csr_matrix(self.given.fit_transform(samples.X))
+        if matrix.shape != (samples.n, samples.n):
+            raise ValueError(
+                f"neighbors={self.name} returned a matrix of shape {matrix.shape}; a k-neighbours transformer of "
+                f"{samples.n} samples returns ({samples.n}, {samples.n})."
+            )
+        return _rows_as_lists(matrix)
+
+
+def choose_backend(neighbors, samples, random_state=None, n_jobs=None) -> Backend:
+    """The backend for the learner's `neighbors` parameter; "auto" goes by the measured break-even point."""
+    if isinstance(neighbors, str):
+        approximate = ApproximateBackend(random_state, n_jobs)
+        if isinstance(samples, DistanceMatrix) or neighbors == "exact":
+            return ExactBackend()
+        if neighbors == "approximate":
+            return approximate
+        if neighbors == "auto":
+            work = float(samples.n) ** 2 * (samples.n_features + 60)
+            return ExactBackend() if work <= EXACT_WORK else approximate
+    elif isinstance(neighbors, tuple | list) or hasattr(neighbors, "fit_transform"):
+        return GivenBackend(tuple(neighbors) if isinstance(neighbors, list) else neighbors)
+    raise ValueError(
+        f"neighbors={neighbors!r} is not understood: use 'auto', 'exact', 'approximate', a k-neighbours transformer, "
+        "or a pair (indices, distances)."
+    )
+
+
+def find_neighbors(samples, k: int, backend: Backend) -> NeighborLists:
+    """The k nearest others of every sample (all of them where there are fewer)."""
+    k = min(k, samples.n - 1)
+    indices = backend(samples, k)
+    nodes = np.arange(samples.n, dtype=np.int32)
+    width = indices.shape[1] if isinstance(backend, GivenBackend) else k
+    lists = np.empty((samples.n, width), np.int32)
+    distances = np.empty((samples.n, width), samples.dtype)
+    for begin in range(0, samples.n, 64 * ROWS):  # blocks, so that nothing of the size of the lists is held twice
+        rows = slice(begin, begin + 64 * ROWS)
+        lists[rows], distances[rows] = _finish(samples, nodes[rows], indices[rows], width)
+    counts = np.count_nonzero(lists >= 0, axis=1)
+    if not counts.all():
+        raise ValueError(
+            f"Sample {int(np.argmin(counts))} has no neighbour in the lists of {backend.name}: every sample needs one at "
+            "least. Ask for more neighbours, or use neighbors='exact'."
+        )
+    return NeighborLists(lists, distances, backend.name, backend.exact)
+
+
+def nearest(samples, nodes, k: int):
+    """Indices (len(nodes), k or a few more) of the samples nearest to the samples `nodes`, by brute force, in any order."""
+    return np.concatenate(_over_blocks(lambda rows: _smallest(samples, samples.own(nodes[rows]), nodes[rows], k), len(nodes)))
+
+
+def nearest_to_new(samples, Q, k: int, offset):
+    """The k samples with the smallest (squared distance − offset) to each new sample: indices and squared distances."""
+    nobody = np.full(Q.shape[0], -1, np.int32)
+    lists = np.concatenate(_over_blocks(lambda rows: _smallest(samples, Q[rows], nobody[rows], k, offset), Q.shape[0]))
+    distances = samples.distances(Q, lists)
+    order = np.argsort(distances - np.where(lists < 0, 0, offset[lists]), axis=1, kind="stable")[:, :k]
+    return np.take_along_axis(lists, order, axis=1), np.take_along_axis(distances, order, axis=1)
+
+
+def pairs_nearer_than(samples, nodes, limits, most: int):
+    """All pairs (a node of `nodes`, another sample) with squared distance < limit(node) + limit(other), by brute force.
+
+    `limits` has one number per sample. Returns arrays (i, j, squared distance), or None if there are more than `most` pairs.
+    """
+    found = _over_blocks(lambda rows: _near_pairs(samples, nodes[rows], limits, most), len(nodes))
+    i, j = np.concatenate(found, axis=1)
+    if i.size >= most:
+        return None
+    blocks = [slice(s, s + 64 * ROWS) for s in range(0, i.size, 64 * ROWS)]
+    z = [samples.distances(samples.own(i[block]), j[block, None])[:, 0] for block in blocks]
+    return i, j, np.concatenate([np.empty(0, samples.dtype), *z])
+
+
+def _over_blocks(work, count):
+    """[work(slice) for blocks of at most ROWS of `count` rows], in threads.
+
+    A thread multiplies its own matrices: threads of BLAS and threads of ours, by turns, would wait for each other.
+    """
+    threads = numba.get_num_threads()
+    size = min(ROWS, -(-count // threads))
+    blocks = [slice(begin, begin + size) for begin in range(0, count, size)]
+    with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(threads) as pool:
+        return list(pool.map(work, blocks))
+
+
+def _smallest(samples, Q, own, k, offset=None):
+    spare = min(samples.n, k + max(8, k // 8))  # rounding may swap samples at the edge: find more, measure, then cut
+    lists = np.full((len(own), spare), -1, np.int32)
+    best = np.full((len(own), spare), np.inf, samples.dtype)
+    for first, tile in samples.distance_tiles(Q):
+        if offset is not None:
+            tile -= offset[first : first + tile.shape[1]].astype(tile.dtype)
+        _kernels.keep_smallest(tile, first, own, lists, best)
+    return lists
+
+
+def _near_pairs(samples, nodes, limits, most):
+    found = [np.empty((2, 0), np.int32)]
+    for first, tile in samples.distance_tiles(samples.own(nodes)):
+        row, column = _kernels.near_pairs(tile, first, nodes, limits)
+        found.append(np.stack([nodes[row], column]))
+        most -= row.size
+        if most <= 0:
+            break
+    return np.concatenate(found, axis=1)
+
+
+def _finish(samples, nodes, indices, width):
+    """A backend's rows for `nodes` as clean lists: distances measured anew, self and gaps out, sorted, cut to `width`."""
+    lists = np.array(indices, dtype=np.int32, order="C")
+    distances = samples.distances(samples.own(nodes), lists)
+    if not np.isfinite(distances[lists >= 0]).all():
+        raise ValueError(f"Squared distances overflow {samples.dtype}: rescale the features.")
+    _kernels.tidy_lists(nodes, lists, distances, width)
+    return lists[:, :width], distances[:, :width]
+
+
+def _rows_as_lists(matrix):
+    """The stored columns of each CSR row as a rectangle, −1 where a row has fewer."""
+    counts = np.diff(matrix.indptr)
+    lists = np.full((matrix.shape[0], counts.max(initial=1)), -1, np.int32)
+    lists[np.arange(lists.shape[1]) < counts[:, None]] = matrix.indices
+    return lists
+
+
+def _checked_indices(pair, n):
+    if len(pair) != 2:
+        raise ValueError(f"neighbors has {len(pair)} parts: a pair (indices, distances) is needed.")
+    indices = np.asarray(pair[0])
+    if indices.ndim != 2 or indices.shape[0] != n or not np.issubdtype(indices.dtype, np.integer):
+        raise ValueError(
+            f"neighbors has indices of shape {indices.shape} and type {indices.dtype}: integers of shape ({n}, K) are needed."
+        )
+    if indices.size and not -1 <= indices.min() <= indices.max() < n:
+        raise ValueError(
+            f"neighbors has indices from {indices.min()} to {indices.max()}: 0 to {n - 1} are samples, −1 is a missing entry."
+        )
+    return indices

@@ -1,0 +1,117 @@
+"""The samples and the squared distances between them.
+
+In: X (n, d), dense float32 or float64 (a memory map too), or scipy CSR; or a dense matrix of squared distances. Out: squared
+distances of chosen pairs, summed as Σ(x−y)² so that duplicates are at exactly 0, and tiles of all of them, from a matrix
+product, to search in. The cosine metric is the Euclidean one between rows scaled to length 1: z = 2(1 − cos).
+"""
+
+import numpy as np
+import scipy.sparse as sp
+
+from smoothgraph import _kernels
+
+ROWS, COLUMNS = 1024, 4096  # the tile of distances held in memory: 16 MB in float32
+
+
+class Samples:
+    """Distances of points. X is read as it is; only its mean and squared norms (n numbers) are stored beside it."""
+
+    def __init__(self, X, metric: str = "euclidean"):
+        self.metric = metric
+        self.n, self.n_features = X.shape
+        self.X = self.queries(X)
+        self.dtype = self.X.dtype
+        # Around the mean the products are small, and with them what rounding takes from the distances.
+        self._centre = None if sp.issparse(X) else self.X.mean(axis=0, dtype=np.float64).astype(self.X.dtype)
+        blocks = (self._centred(self.X[s : s + COLUMNS]) for s in range(0, self.n, COLUMNS))
+        self._norms = np.concatenate([_squared_norms(block) for block in blocks])
+        if not np.isfinite(4.0 * self._norms).all():
+            raise ValueError(
+                f"Squared distances overflow {self.X.dtype}: X holds values up to {abs(X).max():.3g}. "
+                "Rescale the features (StandardScaler), or remove sentinel values such as 1e20."
+            )
+
+    def queries(self, X_new):
+        """Samples, new or own, in the form that the other methods take."""
+        if sp.issparse(X_new) and not X_new.has_canonical_format:
+            X_new = X_new.copy()
+            X_new.sum_duplicates()
+        if self.metric == "euclidean":
+            return X_new
+        lengths = np.sqrt(_squared_norms(X_new))
+        if not lengths.all():
+            raise ValueError(
+                f"metric='cosine' needs rows of non-zero length, but row {int(np.argmin(lengths))} is all zeros. "
+                "Remove such rows, or use metric='euclidean'."
+            )
+        return (X_new.multiply(1.0 / lengths[:, None]).tocsr() if sp.issparse(X_new) else X_new / lengths[:, None]).astype(
+            X_new.dtype, copy=False
+        )
+
+    def own(self, nodes):
+        """The queries that are the samples `nodes` themselves."""
+        return self.X[nodes]
+
+    def _centred(self, X):
+        return X if self._centre is None else X - self._centre
+
+    def distance_tiles(self, Q):
+        """Yield (first column, tile): squared distances, up to rounding, of queries Q to COLUMNS samples at a time."""
+        Q = self._centred(Q)
+        norms = _squared_norms(Q)
+        for begin in range(0, self.n, COLUMNS):
+            block = self._centred(self.X[begin : begin + COLUMNS])
+            block_norms = self._norms[begin : begin + COLUMNS]
+            if sp.issparse(block):
+                tile = (Q @ block.T).toarray()
+                tile *= -2.0
+                tile += norms[:, None]
+                tile += block_norms
+            else:  # ‖q‖² − 2q·x + ‖x‖² as one product of the rows (−2q, ‖q‖², 1) and (x, 1, ‖x‖²)
+                ones, block_ones = np.ones_like(norms), np.ones_like(block_norms)
+                tile = np.column_stack([-2.0 * Q, norms, ones]) @ np.column_stack([block, block_ones, block_norms]).T
+            yield begin, tile
+
+    def distances(self, Q, lists):
+        """Squared distances (r, K) of query r to the samples in its list; inf where the list has −1."""
+        if not sp.issparse(self.X):
+            return _kernels.list_distances(np.ascontiguousarray(Q), self.X, lists)
+        return _kernels.sparse_list_distances(Q.indptr, Q.indices, Q.data, self.X.indptr, self.X.indices, self.X.data, lists)
+
+
+class DistanceMatrix:
+    """The same view of a square matrix of squared distances. A query is a row of distances to the n samples.
+
+    Of a sparse matrix, whose entries are the allowed edges and need no search, only the form is kept, for new rows.
+    """
+
+    def __init__(self, Z):
+        self.Z = None if sp.issparse(Z) else Z
+        self.dtype, self.n, self.n_features = Z.dtype, Z.shape[0], Z.shape[0]
+
+    @property
+    def sparse(self) -> bool:
+        return self.Z is None
+
+    def queries(self, Z_new):
+        if sp.issparse(Z_new):  # what is not stored is no edge
+            dense = np.full(Z_new.shape, np.inf, self.dtype)
+            dense[np.repeat(np.arange(Z_new.shape[0]), np.diff(Z_new.indptr)), Z_new.indices] = Z_new.data
+            Z_new = dense
+        if Z_new.min() < 0:
+            raise ValueError(f"Squared distances cannot be negative, but the smallest is {Z_new.min():.6g}.")
+        return Z_new
+
+    def own(self, nodes):
+        return self.Z[nodes]
+
+    def distance_tiles(self, Q):
+        yield 0, np.array(Q)
+
+    def distances(self, Q, lists):
+        return np.where(lists < 0, np.asarray(np.inf, Q.dtype), np.take_along_axis(Q, np.maximum(lists, 0), axis=1))
+
+
+def _squared_norms(X):
+    with np.errstate(over="ignore"):
+        return np.asarray(X.multiply(X).sum(axis=1)).ravel() if sp.issparse(X) else np.einsum("ij,ij->i", X, X)

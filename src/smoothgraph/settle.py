@@ -1,0 +1,113 @@
+"""The heart of the flow: solve, land on the wanted degree, certify, grow, until all of it holds.
+
+In: a support, a first θ and what the user wants. Out: the final support, θ and point of the dual ascent, and the nodes that
+could not be certified. Every solve starts from the λ of the one before.
+"""
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from smoothgraph.candidates import Candidates
+from smoothgraph.certify import Support, failing_nodes, grow
+from smoothgraph.solvers.nodewise import Ascent, ascend
+from smoothgraph.solvers.problem import Problem
+
+ROUNDS = 20  # of growing the support
+LANDINGS = 25  # solves in search of θ
+COARSE_GAP = 1e-4  # while θ and the support still change: the degree is then right to about 0.1 %
+DEGREE_TOL, FINAL_DEGREE_TOL = 0.004, 0.008  # the second is what is promised, less what is left of the first
+LARGEST_STEP = np.log(4.0)
+
+
+@dataclass(frozen=True)
+class Settled:
+    """Where it ended. `failing` are the nodes without a certificate."""
+
+    problem: Problem
+    point: Ascent
+    support: Support
+    failing: np.ndarray
+
+
+def settle(
+    support: Support,
+    theta: float,
+    degree: float | None,
+    make_problem: Callable[[Candidates, float], Problem],
+    *,
+    samples=None,
+    exact: bool = False,
+    complete: bool = True,
+    tol: float,
+    max_iter: int,
+    say: Callable[[str], None],
+) -> Settled:
+    """Solve at θ, or at the θ that gives `degree` neighbours per node; with `complete`, on a support that is large enough."""
+    gap, lam, changed = max(tol, COARSE_GAP), None, None
+    for _ in range(ROUNDS):
+        problem, point = _land(support, theta, degree, make_problem, lam, changed, gap, max_iter, final=gap <= tol)
+        theta, lam = problem.theta, point.lam
+        failing = failing_nodes(support, theta * problem.shrink, lam)
+        say(f"θ {theta:.6g}, degree {point.mean_degree:.3f}, gap {point.gap:.1e}, {problem.n - failing.size} nodes certified")
+        if complete and failing.size and samples is not None and not support.exhausted:
+            before = np.diff(support.candidates.indptr)
+            support = grow(support, samples, failing, theta * problem.shrink, lam, exact)
+            changed = before != np.diff(support.candidates.indptr)
+        elif gap <= tol:
+            break
+        else:
+            gap, changed = tol, None
+    if degree is not None and abs(point.mean_degree - degree) > max(0.01 * degree, 2.0 / problem.n):
+        warnings.warn(
+            f"Wanted {degree} neighbours per node, the nearest that any θ gives is {point.mean_degree:.4g}. Equal distances, "
+            "or few samples, leave no graph in between.",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
+    return Settled(problem, point, support, failing)
+
+
+def _land(support, theta, degree, make_problem, lam, changed, gap, max_iter, final):
+    """Solve, at θ or at the θ near it for which the mean degree is right: secant steps on log degree against log θ.
+
+    `lam` is the optimum at θ but for the nodes marked `changed`.
+    """
+    tolerance = 0.0 if degree is None else max((FINAL_DEGREE_TOL if final else DEGREE_TOL) * degree, 1.0 / support.candidates.n)
+    log_theta, low, high = np.log(theta), -np.inf, np.inf  # the degree is too large at low, too small at high
+    seen, best, best_miss = [], None, np.inf
+    for _ in range(LANDINGS):
+        problem = make_problem(support.candidates, float(np.exp(log_theta)))
+        point = ascend(problem, gap, max_iter, lam, changed)
+        changed = None
+        if degree is None:
+            return problem, point
+        lam, miss = point.lam, point.mean_degree - degree
+        if abs(miss) < best_miss:
+            best, best_miss = (problem, point), abs(miss)
+        if abs(miss) <= tolerance:
+            break
+        low, high = (log_theta, high) if miss > 0 else (low, log_theta)
+        seen.append((log_theta, np.log(point.mean_degree / degree)))
+        if high - low < 1e-9:
+            break
+        log_theta = _next_log_theta(seen, low, high)
+    return best
+
+
+def _next_log_theta(seen, low, high):
+    """The secant's zero, kept inside the bracket and to steps of at most 4×; its middle where the secant is of no use."""
+    log_theta, value = seen[-1]
+    slope = -1.0
+    if len(seen) > 1 and seen[-1][0] != seen[-2][0]:
+        slope = (seen[-1][1] - seen[-2][1]) / (seen[-1][0] - seen[-2][0])
+    step = -value / slope if slope < -0.05 else np.sign(value) * LARGEST_STEP
+    proposal = log_theta + np.clip(step, -LARGEST_STEP, LARGEST_STEP)
+    if np.isfinite(low) and np.isfinite(high):
+        margin = 0.05 * (high - low)
+        if not low + margin <= proposal <= high - margin:
+            proposal = 0.5 * (low + high)
+    return proposal

@@ -1,0 +1,123 @@
+"""θ, the one number that sets how sparse the graph is.
+
+In: squared distances, sorted, self left out. Out: the solution of the one-node problem (Theorem 1), the interval of θ that
+gives a node k neighbours (Theorem 3), and a θ for a wanted mean degree. Every number returned is finite and positive.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from smoothgraph.neighbors import NeighborLists
+
+BLOCK = 1 << 16  # nodes whose distances are held in float64 at a time
+
+
+class OneNode(NamedTuple):
+    """The optimum of one node alone: its weights in the order of the distances, λ* and the number of neighbours."""
+
+    weights: np.ndarray
+    lam: float
+    k: int
+
+
+class ThetaBounds(NamedTuple):
+    """θ in [lower, upper) gives about k neighbours: means over the nodes, and the interval of each node."""
+
+    lower: float
+    upper: float
+    node_lower: np.ndarray
+    node_upper: np.ndarray
+
+
+def solve_one_node(z, theta: float) -> OneNode:
+    """Minimise θ·wᵀz − log(wᵀ1) + ½‖w‖² over w ≥ 0: the log model for one node that need not agree with its neighbours.
+
+    Algorithm 1 of the paper, with its test the right way round: stop at the first λᵢ ≤ θzᵢ₊₁; if there is none, every
+    neighbour is used.
+
+    Parameters
+    ----------
+    z : array of squared distances to the other nodes, in any order.
+    theta : positive number; the larger, the sparser.
+
+    Examples
+    --------
+    >>> from smoothgraph import solve_one_node
+    >>> solution = solve_one_node([1.0, 1.5, 9.0], theta=1.0)
+    >>> solution.k, solution.weights.round(3).tolist()
+    (2, [0.593, 0.093, 0.0])
+    """
+    z = np.asarray(z, dtype=np.float64)
+    if z.ndim != 1 or z.size == 0 or not np.isfinite(z).all() or z.min() < 0:
+        raise ValueError(f"z has shape {z.shape}: a non-empty vector of finite, non-negative squared distances is needed.")
+    if not (np.isfinite(theta) and theta > 0):
+        raise ValueError(f"theta={theta!r} must be a positive, finite number.")
+    ordered = theta * np.sort(z)
+    i = np.arange(1, z.size + 1)
+    b = np.cumsum(ordered)
+    lam = (b + np.sqrt(b * b + 4.0 * i)) / (2.0 * i)
+    ended = np.flatnonzero(lam[:-1] <= ordered[1:])
+    k = int(ended[0]) + 1 if ended.size else z.size
+    return OneNode(np.maximum(0.0, lam[k - 1] - theta * z), float(lam[k - 1]), k)
+
+
+def theta_bounds(lists, k: int) -> ThetaBounds:
+    """The interval of θ in which a node has k neighbours (Theorem 3), for every node and on average (eq. 14).
+
+    A node has no finite bound where its first k (or k + 1) distances are equal, where k = 1 (no upper bound: any larger θ
+    leaves one neighbour), and where its list has no (k + 1)-th entry. Means are over the nodes that have one, and stand in
+    where a node has none. If no node has: the upper bound is twice the lower, the lower half the upper; and if distances
+    are tied everywhere, both come from the scale θ = 1 / (√k · mean distance).
+
+    Parameters
+    ----------
+    lists : NeighborLists, or an array (n, K) of squared distances, ascending, self left out (inf where there is no entry).
+    k : the wanted number of neighbours.
+    """
+    z = lists.distances if isinstance(lists, NeighborLists) else np.asarray(lists)
+    _check_lists(z, k)
+    n = z.shape[0]
+    node_lower, node_upper = np.full(n, np.inf), np.full(n, np.inf)
+    for begin in range(0, n, BLOCK):
+        rows = slice(begin, begin + BLOCK)
+        first = z[rows, : k + 1].astype(np.float64)
+        node_upper[rows] = _theta_at(first[:, :k], first[:, k - 1])
+        if first.shape[1] > k:
+            node_lower[rows] = _theta_at(first[:, :k], first[:, k])
+    # A bound of 0 comes from the inf that stands for a missing entry.
+    has_lower, has_upper = (np.isfinite(bound) & (bound > 0) for bound in (node_lower, node_upper))
+    if has_lower.any() or has_upper.any():
+        lower = node_lower[has_lower].mean() if has_lower.any() else node_upper[has_upper].mean() / 2.0
+        upper = node_upper[has_upper].mean() if has_upper.any() else 2.0 * lower
+    else:
+        positive = z[np.isfinite(z) & (z > 0)]
+        if positive.size == 0:
+            raise ValueError(
+                "All distances in the neighbour lists are 0: the samples are identical, or come in groups of duplicates "
+                "larger than the lists, and no θ makes a graph of them sparse. Remove duplicate samples."
+            )
+        scale = 1.0 / (np.sqrt(k) * positive.mean(dtype=np.float64))
+        lower, upper = scale / np.sqrt(2.0), scale * np.sqrt(2.0)
+    node_lower[~has_lower], node_upper[~has_upper] = lower, upper
+    return ThetaBounds(float(lower), float(upper), node_lower, node_upper)
+
+
+def theta_for_degree(lists, k: int) -> float:
+    """A θ for which the graph has about k neighbours per node: the geometric mean of the two bounds, as in the paper."""
+    bounds = theta_bounds(lists, k)
+    return float(np.sqrt(bounds.lower * bounds.upper))
+
+
+def _theta_at(first, edge):
+    """1/√(k·e² − b·e) = 1/(e·√Σ(1 − zᵢ/e)): the θ at which λ* of the first k distances meets θ·e."""
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        theta = 1.0 / (edge * np.sqrt(np.sum(1.0 - first / edge[:, None], axis=1)))
+    return np.where(np.isnan(theta), np.inf, theta)
+
+
+def _check_lists(z, k):
+    if z.ndim != 2 or z.size == 0:
+        raise ValueError(f"The distances have shape {z.shape}: an array (n, K) is needed.")
+    if not 1 <= k <= z.shape[1]:
+        raise ValueError(f"k={k} must be from 1 to the length of the neighbour lists, which is {z.shape[1]}.")

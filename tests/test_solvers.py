@@ -1,0 +1,193 @@
+import warnings
+
+import numba
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.exceptions import ConvergenceWarning
+
+from conftest import blobs, candidates_of
+from cvx import solve_log_model
+from smoothgraph.models import log
+from smoothgraph.solvers import Problem, Status, nodewise, solve
+
+OPTIONS = {
+    "plain": {},
+    "max_weight": {"max_weight": 0.3},
+    "prior": {"prior_strength": 0.7},
+    "prior and max_weight": {"prior_strength": 2.0, "max_weight": 0.25},
+}
+
+
+def problem_of(X, k, theta_times, options):
+    """A problem with θ in units of one over the mean distance, and a random prior where the options want one."""
+    candidates = candidates_of(X, k)
+    options = dict(options)
+    if "prior_strength" in options:
+        low, high = np.minimum(candidates.nodes, candidates.indices), np.maximum(candidates.nodes, candidates.indices)
+        options["prior"] = np.where((low + high) % 3 == 0, 0.4, 0.0)
+    return Problem(candidates, theta_times / candidates.z.mean(), **options)
+
+
+def edges(problem):
+    """The allowed edges once each, i < j, with distances and prior, for judges that know nothing of CSR."""
+    candidates = problem.candidates
+    once = candidates.nodes < candidates.indices
+    prior = np.zeros(once.sum()) if problem.prior is None else problem.prior[once]
+    return candidates.nodes[once], candidates.indices[once], candidates.z[once].astype(float), prior
+
+
+def at_edges(W, i, j):
+    return np.asarray(W[i, j]).ravel()
+
+
+def relative_l1(w, reference):
+    return np.abs(w - reference).sum() / np.abs(reference).sum()
+
+
+@pytest.mark.parametrize("solver", ["nodewise", "primal_dual"])
+@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
+@pytest.mark.parametrize(("n", "k", "theta_times"), [(12, 4, 1.0), (15, 14, 3.0), (20, 3, 0.2)])
+def test_solution_is_that_of_a_general_solver(rng, solver, options, n, k, theta_times):
+    problem = problem_of(blobs(n, 3, rng), k, theta_times, options)
+    i, j, z, prior = edges(problem)
+    solution = solve(problem, solver=solver, tol=1e-13)
+    expected = solve_log_model(i, j, z, n, problem.theta, problem.max_weight, prior, problem.prior_strength)
+    assert relative_l1(at_edges(solution.weights, i, j), expected) < 1e-6
+
+
+@pytest.mark.parametrize("solver", ["nodewise", "primal_dual"])
+@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
+def test_the_judge_confirms_objective_dual_and_gap(rng, solver, options):
+    problem = problem_of(blobs(200, 5, rng), 12, 2.0, options)
+    i, j, z, prior = edges(problem)
+    solution = solve(problem, solver=solver, tol=1e-7)
+    model = {"prior": prior, "prior_strength": problem.prior_strength}
+    P = log.objective(at_edges(solution.weights, i, j), i, j, z, problem.theta, problem.n, **model)
+    D = log.dual_objective(solution.dual, i, j, z, problem.theta, problem.max_weight, **model)
+    assert solution.objective == pytest.approx(P, abs=1e-9 * problem.n)
+    assert solution.dual_objective == pytest.approx(D, abs=1e-9 * problem.n)
+    assert 0 <= (P - D) / problem.n + 1e-12
+    assert solution.gap == pytest.approx((P - D) / problem.n, abs=1e-9)
+    assert solution.gap <= 1e-7
+    assert solution.status is Status.CONVERGED
+
+
+@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
+def test_the_two_solvers_agree(rng, options):
+    problem = problem_of(blobs(500, 6, rng), 15, 1.5, options)
+    fast, reference = solve(problem, tol=1e-12), solve(problem, solver="primal_dual", tol=1e-12)
+    assert abs(fast.weights - reference.weights).sum() < 1e-5 * reference.weights.sum()
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(4, 40), st.floats(0.05, 20.0))
+def test_weights_at_most_one_and_gap_bounds_the_error(seed, n, theta_times):
+    """Theorem 2 with δ = 1, and strong convexity: Σ(w − w*)² ≤ P(w) − D(λ)."""
+    problem = problem_of(blobs(n, 2, np.random.default_rng(seed)), 5, theta_times, {})
+    rough, best = solve(problem, tol=1e-2), solve(problem, tol=1e-13)
+    assert best.weights.max() <= 1 + 1e-6
+    assert (rough.weights - best.weights).power(2).sum() / 2 <= rough.gap * n + 1e-9
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.floats(0.1, 10.0), st.floats(0.1, 10.0))
+def test_alpha_and_beta_reduce_to_theta_and_delta(seed, alpha, beta):
+    """Proposition 1: the optimality conditions of (α, β) hold at δ·W(θZ, 1, 1)."""
+    X = blobs(30, 2, np.random.default_rng(seed))
+    candidates = candidates_of(X, 6)
+    unit = candidates.z.mean()
+    solution = solve(Problem(candidates, 1.0 / (unit * np.sqrt(alpha * beta))), tol=1e-14)
+    W = solution.weights * np.sqrt(alpha / beta)
+    d = np.asarray(W.sum(axis=1)).ravel()
+    i, j, z, _ = edges(Problem(candidates, 1.0))
+    w = at_edges(W, i, j)
+    slope = 2.0 * z / unit - alpha * (1 / d[i] + 1 / d[j]) + 2.0 * beta * w  # of the objective, as both ends share an edge
+    size = np.abs(slope).max() + 1.0
+    assert np.all(slope > -1e-5 * size)
+    assert np.all(np.abs(slope[w > 0]) < 1e-5 * size)
+
+
+def test_permuting_the_nodes_permutes_the_weights(rng):
+    X = blobs(300, 4, rng)
+    order = rng.permutation(300)
+    plain = solve(problem_of(X, 10, 2.0, {}), tol=1e-12).weights
+    permuted = solve(problem_of(X[order], 10, 2.0, {}), tol=1e-12).weights
+    assert abs(plain[order][:, order] - permuted).max() < 1e-6
+
+
+def big_problem(rng):
+    return problem_of(blobs(nodewise.SERIAL + 5_000, 3, rng), 8, 3.0, {})
+
+
+def test_the_same_bits_whatever_the_number_of_threads(rng):
+    problem = big_problem(rng)
+    duals = []
+    try:
+        for threads in (1, numba.config.NUMBA_NUM_THREADS):
+            numba.set_num_threads(threads)
+            duals.append(solve(problem, tol=1e-9).dual)
+    finally:
+        numba.set_num_threads(numba.config.NUMBA_NUM_THREADS)
+    assert numba.config.NUMBA_NUM_THREADS > 1
+    np.testing.assert_array_equal(*duals)
+
+
+def test_blocks_side_by_side_find_what_strict_order_finds(rng, monkeypatch):
+    problem = big_problem(rng)
+    in_blocks = solve(problem, tol=1e-10)
+    monkeypatch.setattr(nodewise, "SERIAL", 10**9)
+    in_order = solve(problem, tol=1e-10)
+    assert abs(in_blocks.weights - in_order.weights).sum() < 1e-4 * in_order.weights.sum()
+
+
+def test_a_warm_start_is_never_slower(rng):
+    problem = problem_of(blobs(1000, 5, rng), 12, 2.0, {})
+    cold = solve(problem, tol=1e-8)
+    warm = solve(problem, tol=1e-8, lam=cold.dual)
+    nearby = solve(Problem(problem.candidates, problem.theta * 1.02), tol=1e-8, lam=cold.dual)
+    assert warm.n_iter == 1
+    assert nearby.n_iter <= solve(Problem(problem.candidates, problem.theta * 1.02), tol=1e-8).n_iter
+
+
+@pytest.mark.parametrize("far", [1e3, 1e5, 1e8])
+def test_any_start_is_good_enough(rng, far):
+    problem = problem_of(blobs(100, 3, rng), 8, 2.0, {})
+    best = solve(problem, tol=1e-10)
+    for lam in (np.full(100, far), np.full(100, 1 / far), rng.lognormal(sigma=5, size=100)):
+        assert abs(solve(problem, tol=1e-10, lam=lam).weights - best.weights).max() < 1e-4
+
+
+def test_newton_finishes_what_sweeps_only_approach(rng):
+    """On a path of far nodes the dual is almost flat; without Newton's steps it takes far more sweeps."""
+    n = 60
+    X = np.cumsum(rng.uniform(5.0, 6.0, size=n))[:, None]
+    problem = Problem(candidates_of(X, 2), 1.0)
+    with_newton = solve(problem, tol=1e-14)
+    assert with_newton.status is Status.CONVERGED
+    i, j, z, _ = edges(problem)
+    assert relative_l1(at_edges(with_newton.weights, i, j), solve_log_model(i, j, z, n, 1.0)) < 1e-5
+
+
+@pytest.mark.parametrize("solver", ["nodewise", "primal_dual"])
+def test_a_missed_tolerance_is_said(rng, solver):
+    problem = problem_of(blobs(200, 4, rng), 10, 2.0, {})
+    with pytest.warns(ConvergenceWarning, match="gap"):
+        solution = solve(problem, solver=solver, tol=1e-12, max_iter=1)
+    assert solution.status is Status.MAX_ITER
+    assert solution.gap > 1e-12
+
+
+def test_a_far_outlier_still_gets_its_edge(rng):
+    X = np.concatenate([rng.normal(size=(50, 2)), [[1e6, 0.0]]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        solution = solve(Problem(candidates_of(X, 6), 1.0), tol=1e-6)
+    assert np.isfinite(solution.weights.data).all()
+    assert (np.diff(solution.weights.indptr) > 0).all()
+
+
+def test_an_unknown_solver_is_named(rng):
+    with pytest.raises(ValueError, match="'simplex'"):
+        solve(problem_of(blobs(10, 2, rng), 3, 1.0, {}), solver="simplex")
