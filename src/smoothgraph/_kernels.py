@@ -2,8 +2,9 @@
 
 The graph of allowed edges comes as `indptr, indices, z`: each edge is stored at both of its ends, so that everything a node
 needs stands in its row. `z` is a squared distance and may be float32; all arithmetic is float64. `upper` is the largest weight
-an edge may take (inf for none). A loop that runs in several threads writes each result in one place and sums in a fixed
-order: the bits do not depend on the number of threads.
+an edge may take (inf for none). The dual comes as `lam`, which is λ − base: `base` is 0 but for far outliers, and z is less by
+what it adds, so that (λᵢ+λⱼ)/2 − θz is the same and no digits are lost in it. A loop that runs in several threads writes each
+result in one place and sums in a fixed order: the bits do not depend on the number of threads.
 """
 
 import numpy as np
@@ -21,10 +22,11 @@ NEVER = 1e300  # what rows are padded with; finite, since 0·inf is NaN
 
 
 @compiled
-def _positive_root(m, b):
-    """The positive root of m·λ² − b·λ − 2 = 0, without cancellation."""
-    root = np.sqrt(b * b + 8.0 * m)
-    return (b + root) / (2.0 * m) if b >= 0.0 else 4.0 / (root - b)
+def _root(m, b, base):
+    """The root s > −base of (m·s − b)(base + s) = 2, without cancellation."""
+    p = m * base - b
+    root = np.sqrt((m * base + b) ** 2 + 8.0 * m)
+    return 2.0 * (b * base + 2.0) / (p + root) if p > 0.0 else (root - p) / (2.0 * m)
 
 
 @compiled
@@ -53,49 +55,51 @@ def _piece(a, count, lam, upper):
 
 
 @compiled
-def node_dual(a, count, lam, upper):
-    """Solve λ·Σⱼ clip((λ − aⱼ)/2, 0, upper) = 1 over a[:count], padded, from the guess `lam`; returns (λ, sum at the guess).
+def node_dual(a, count, s, upper, base):
+    """Solve (base + s)·Σⱼ clip((s − aⱼ)/2, 0, upper) = 1 over a[:count], padded, from the guess s; returns (s, sum there).
 
-    Newton's method that keeps 1/λ as it is: on each linear piece of the sum the root is that of a quadratic (Theorem 1), and
-    the pieces are nested in λ, so equal counts mean the same piece and an exact root. Without an upper bound the iterates
-    decrease after the first step; with one, a bracket guards them.
+    Newton's method that keeps 1/(base + s) as it is: on each linear piece of the sum the root is that of a quadratic
+    (Theorem 1), and the pieces are nested in s, so equal counts mean the same piece and an exact root. Without an upper bound
+    the iterates decrease after the first step; with one, a bracket guards them.
     """
-    m, total, full = _piece(a, count, lam, upper)
+    m, total, full = _piece(a, count, s, upper)
     capped = full * upper if full > 0 else 0.0
-    degree = 0.5 * (m * lam - total) + capped
-    lo, hi = 0.0, np.inf
+    degree = 0.5 * (m * s - total) + capped
+    lo, hi = -base, np.inf
     for _ in range(200):
         if m + full == 0:  # below every term: go to where the first alone would do
             a_min = a[:count].min()
-            lo, lam = lam, _positive_root(1.0, a_min)
-            lam = lam if lam - a_min <= 2.0 * upper else max(a_min + 2.0 * upper, 1.0 / upper)
+            lo, s = s, _root(1.0, a_min, base)
+            s = s if s - a_min <= 2.0 * upper else max(a_min + 2.0 * upper, 1.0 / upper - base)
         else:
-            if 0.5 * (m * lam - total) + capped < 1.0 / lam:
-                lo = max(lo, lam)
+            if 0.5 * (m * s - total) + capped < 1.0 / (base + s):
+                lo = max(lo, s)
             else:
-                hi = min(hi, lam)
-            lam = _positive_root(m, total - 2.0 * capped) if m > 0 else 1.0 / capped
-            if upper < np.inf and not lo <= lam <= hi:
-                lam = 0.5 * (lo + hi) if hi < np.inf else 2.0 * lo
+                hi = min(hi, s)
+            s = _root(m, total - 2.0 * capped, base) if m > 0 else 1.0 / capped - base
+            if upper < np.inf and not lo <= s <= hi:
+                s = 0.5 * (lo + hi) if hi < np.inf else 2.0 * (base + lo) - base
         last_m, last_full = m, full
-        m, total, full = _piece(a, count, lam, upper)
+        m, total, full = _piece(a, count, s, upper)
         if m == last_m and full == last_full:
             break
         capped = full * upper if full > 0 else 0.0
-    return lam, degree
+    return s, degree
 
 
 @threaded
-def start_dual(indptr, z, theta):
-    """λ of every node alone, all its neighbours taken to be like itself (the paper's one-node problem)."""
+def start_dual(indptr, z, theta, base):
+    """λ − base of every node alone, all its neighbours taken to be like itself (the paper's one-node problem)."""
     n = indptr.size - 1
-    lam = np.empty(n)
+    lam = np.zeros(n)
     for i in prange(n):
+        if base[i] > 0.0:
+            continue
         begin, count = indptr[i], indptr[i + 1] - indptr[i]
         a = np.empty(count + SIMD)
         for s in range(count):
             a[s] = np.sqrt(2.0) * theta * z[begin + s]  # λ·Σ(λ−θz)₊ = 1 is node_dual's equation in √2·λ
-        lam[i] = node_dual(a, _pad(a, count), 0.0, np.inf)[0] / np.sqrt(2.0)
+        lam[i] = node_dual(a, _pad(a, count), 0.0, np.inf, 0.0)[0] / np.sqrt(2.0)
     return lam
 
 
@@ -103,7 +107,7 @@ def start_dual(indptr, z, theta):
 
 
 @threaded
-def sweep(indptr, indices, z, theta, upper, lam, fresh, restless, woken, quiet, relax, bounds, lanes, longest_row):
+def sweep(indptr, indices, z, theta, upper, base, lam, fresh, restless, woken, quiet, relax, bounds, lanes, longest_row):
     """One round of node updates, in place; returns the estimated gap (each node's share of it just before its update).
 
     The nodes are cut into blocks at `bounds`, of which `lanes` run at the same time. A node sees the newest λ of its own
@@ -130,9 +134,9 @@ def sweep(indptr, indices, z, theta, upper, lam, fresh, restless, woken, quiet, 
                     j = indices[e]
                     lam_j = fresh[j] if begin <= j < end else lam[j]
                     a[s] = 2.0 * theta * z[e] - lam_j
-                best, degree = node_dual(a, _pad(a, count), lam[i], upper)
-                fresh[i] = max(lam[i] + relax * (best - lam[i]), 0.5 * best)
-                x = degree * lam[i]
+                best, degree = node_dual(a, _pad(a, count), lam[i], upper, base[i])
+                fresh[i] = max(lam[i] + relax * (best - lam[i]), 0.5 * (best - base[i]))  # λ at least halves
+                x = degree * (base[i] + lam[i])
                 share = x - 1.0 - np.log(x) if x > 0.0 else 1.0
                 gaps[block] += share
                 restless[i] = share > quiet
@@ -279,7 +283,7 @@ def list_distances(Q, X, lists):
 
 @compiled
 def keep_smallest(tile, first_column, own, lists, best):
-    """Merge a tile (row r, sample first_column + c) into the `best` smallest of each row, a max-heap; own[r] is passed over."""
+    """Merge a tile (row r, sample first_column + c) into the `best` smallest of each row, a max-heap; own[r] is left out."""
     rows, width = best.shape
     for r in range(rows):
         for c in range(tile.shape[1]):
@@ -488,7 +492,7 @@ def new_rows(a, upper):
     for r in prange(rows):
         padded = np.empty(width + SIMD)
         padded[:width] = a[r]
-        lam[r] = node_dual(padded, _pad(padded, width), 0.0, upper)[0]
+        lam[r] = node_dual(padded, _pad(padded, width), 0.0, upper, 0.0)[0]
         for s in range(width):
             w[r, s] = min(max(0.5 * (lam[r] - a[r, s]), 0.0), upper)
     return lam, w

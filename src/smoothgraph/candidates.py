@@ -49,8 +49,14 @@ def from_matrix(Z: sp.csr_matrix) -> Candidates:
     Z = Z.tocoo()
     off = Z.row != Z.col
     order = np.argsort(Z.row[off], kind="stable")
+    counts = np.bincount(Z.row[off], minlength=Z.shape[0])
+    if not counts.all():
+        raise ValueError(
+            f"Sample {int(np.argmin(counts))} has no allowed edge: every sample needs one at least. Store a squared distance "
+            "for it, or leave the sample out."
+        )
     indptr = np.zeros(Z.shape[0] + 1, np.int64)
-    np.cumsum(np.bincount(Z.row[off], minlength=Z.shape[0]), out=indptr[1:])
+    np.cumsum(counts, out=indptr[1:])
     return Candidates(indptr, Z.col[off][order].astype(np.int32), Z.data[off][order], np.full(Z.shape[0], np.inf))
 
 

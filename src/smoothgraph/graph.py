@@ -34,7 +34,7 @@ def new_rows(samples, Q, theta: float, upper: float, lam: np.ndarray, k: int) ->
     """Weights (n_new, n) of new samples to the fitted ones: each solves its one-node problem, the others' λ staying as it is.
 
     With aⱼ = 2θzⱼ − λⱼ the row is clip((λ − a)/2, 0, upper), so it is found among the samples of smallest a. A row is complete
-    when its λ is at most the largest a it was given; until then it gets twice as many. `k` sets how many come first.
+    when its λ is at most the a of whoever it was not given; until then it gets twice as many. `k` sets how many come first.
     """
     parts = []
     for begin in range(0, Q.shape[0], ROWS):
@@ -53,13 +53,13 @@ def _complete_rows(samples, Q, theta, upper, lam, k):
     columns, weights = [None] * rows, [None] * rows
     pending, width = np.arange(rows), min(4 * k, samples.n)
     while pending.size:
-        lists, distances = nearest_to_new(samples, Q[pending], width, lam / (2.0 * theta))
-        if not (lists[:, 0] >= 0).all():
-            row = int(pending[np.argmin(lists[:, 0])])
+        lists, distances, cuts = nearest_to_new(samples, Q[pending], width, lam / (2.0 * theta))
+        if not (lists >= 0).any(axis=1).all():
+            row = int(pending[np.argmin((lists >= 0).any(axis=1))])
             raise ValueError(f"New sample {row} has no allowed edge: store at least one squared distance in its row.")
         a = np.where(lists < 0, _kernels.NEVER, 2.0 * theta * distances.astype(np.float64) - lam[lists])
         new_lam, w = _kernels.new_rows(a, upper)
-        done = (new_lam <= a.max(axis=1)) | (width == samples.n)
+        done = (new_lam <= 2.0 * theta * cuts) | (width == samples.n)
         for r in np.flatnonzero(done):
             keep = w[r] > 0.0
             columns[pending[r]], weights[pending[r]] = lists[r, keep], w[r, keep]

@@ -236,7 +236,7 @@ class GraphLearner(TransformerMixin, BaseEstimator):
         self.n_neighbors_ = weights.nnz / samples.n
         self.n_incomplete_ = int(settled.failing.size)
         *_, theta, upper = settled.problem.arrays
-        self._samples, self._one_node = samples, (theta, upper, settled.point.lam)
+        self._samples, self._one_node = samples, (theta, upper, self.solution_.dual * settled.problem.shrink)
         self._row_scale = settled.problem.shrink * self.scale_
         return self
 

@@ -58,13 +58,27 @@ def reach(indices, distances, n: int) -> np.ndarray:
 
 
 class ExactBackend:
-    """Brute force, a tile of distances at a time."""
+    """Brute force, a tile at a time, and the proof of it.
+
+    Tiles hold lower bounds of the distances. Whoever is not among the `spare` smallest bounds of a row is at least as far as
+    the largest of them: if the k-th measured distance is no larger, the row is right. Rows for which rounding leaves that
+    open are searched again in float64, and if it must be (samples that differ in the last digits only) without products.
+    """
 
     name = "exact"
     exact = True
 
     def __call__(self, samples, k):
-        return nearest(samples, np.arange(samples.n, dtype=np.int32), k)
+        nodes = np.arange(samples.n, dtype=np.int32)
+        indices, cuts = _smallest(samples, samples.own, nodes, k)
+        open_rows = _unproven(samples, nodes, indices, cuts, k)
+        if open_rows.size and samples.dtype != np.float64:
+            indices[open_rows], cuts[open_rows] = _smallest(samples, samples.own, open_rows, k, precise=True)
+            open_rows = _unproven(samples, open_rows, indices[open_rows], cuts[open_rows], k)
+        everybody = np.arange(samples.n, dtype=np.int32)[None, :]
+        for row in range(open_rows.size):
+            indices[open_rows[row], :k] = _finish(samples, open_rows[row : row + 1], everybody, k)[0]
+        return indices
 
 
 class ApproximateBackend:
@@ -132,8 +146,7 @@ def find_neighbors(samples, k: int, backend: Backend) -> NeighborLists:
     width = indices.shape[1] if isinstance(backend, GivenBackend) else k
     lists = np.empty((samples.n, width), np.int32)
     distances = np.empty((samples.n, width), samples.dtype)
-    for begin in range(0, samples.n, 64 * ROWS):  # blocks, so that nothing of the size of the lists is held twice
-        rows = slice(begin, begin + 64 * ROWS)
+    for rows in _blocks(samples.n, 64 * ROWS):  # so that nothing of the size of the lists is held twice
         lists[rows], distances[rows] = _finish(samples, nodes[rows], indices[rows], width)
     counts = np.count_nonzero(lists >= 0, axis=1)
     if not counts.all():
@@ -144,18 +157,14 @@ def find_neighbors(samples, k: int, backend: Backend) -> NeighborLists:
     return NeighborLists(lists, distances, backend.name, backend.exact)
 
 
-def nearest(samples, nodes, k: int):
-    """Indices (len(nodes), k or a few more) of the samples nearest to the samples `nodes`, by brute force, in any order."""
-    return np.concatenate(_over_blocks(lambda rows: _smallest(samples, samples.own(nodes[rows]), nodes[rows], k), len(nodes)))
-
-
 def nearest_to_new(samples, Q, k: int, offset):
-    """The k samples with the smallest (squared distance − offset) to each new sample: indices and squared distances."""
+    """The k samples of smallest (squared distance − offset) for each new sample: (indices, squared distances, cut).
+
+    Whoever is not in a row has squared distance − offset of at least its cut.
+    """
     nobody = np.full(Q.shape[0], -1, np.int32)
-    lists = np.concatenate(_over_blocks(lambda rows: _smallest(samples, Q[rows], nobody[rows], k, offset), Q.shape[0]))
-    distances = samples.distances(Q, lists)
-    order = np.argsort(distances - np.where(lists < 0, 0, offset[lists]), axis=1, kind="stable")[:, :k]
-    return np.take_along_axis(lists, order, axis=1), np.take_along_axis(distances, order, axis=1)
+    lists, cuts = _smallest(samples, lambda rows: Q[rows], nobody, k, offset=offset)
+    return lists, samples.distances(Q, lists), cuts
 
 
 def pairs_nearer_than(samples, nodes, limits, most: int):
@@ -167,8 +176,7 @@ def pairs_nearer_than(samples, nodes, limits, most: int):
     i, j = np.concatenate(found, axis=1)
     if i.size >= most:
         return None
-    blocks = [slice(s, s + 64 * ROWS) for s in range(0, i.size, 64 * ROWS)]
-    z = [samples.distances(samples.own(i[block]), j[block, None])[:, 0] for block in blocks]
+    z = [samples.distances(samples.own(i[rows]), j[rows, None])[:, 0] for rows in _blocks(i.size, 64 * ROWS)]
     return i, j, np.concatenate([np.empty(0, samples.dtype), *z])
 
 
@@ -179,25 +187,48 @@ def _over_blocks(work, count):
     """
     threads = numba.get_num_threads()
     size = min(ROWS, -(-count // threads))
-    blocks = [slice(begin, begin + size) for begin in range(0, count, size)]
+    blocks = _blocks(count, size)
     with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(threads) as pool:
         return list(pool.map(work, blocks))
 
 
-def _smallest(samples, Q, own, k, offset=None):
-    spare = min(samples.n, k + max(8, k // 8))  # rounding may swap samples at the edge: find more, measure, then cut
-    lists = np.full((len(own), spare), -1, np.int32)
-    best = np.full((len(own), spare), np.inf, samples.dtype)
-    for first, tile in samples.distance_tiles(Q):
-        if offset is not None:
-            tile -= offset[first : first + tile.shape[1]].astype(tile.dtype)
-        _kernels.keep_smallest(tile, first, own, lists, best)
-    return lists
+def _smallest(samples, queries, own, k, precise=False, offset=None):
+    """Indices (rows, a few more than k) of the smallest lower bounds, in any order, and the largest bound among them.
+
+    `queries(ids)` gives the queries; `own` holds their own numbers among the samples, −1 for new ones.
+    """
+    spare = min(samples.n, k + max(8, k // 8))
+
+    def block(rows):
+        part = own[rows]
+        lists = np.full((len(part), spare), -1, np.int32)
+        best = np.full((len(part), spare), np.inf)
+        for first, tile in samples.bound_tiles(queries(part if part[0] >= 0 else rows), precise):
+            if offset is not None:
+                tile -= offset[first : first + tile.shape[1]].astype(tile.dtype)
+            _kernels.keep_smallest(tile, first, part, lists, best)
+        return lists, best[:, 0]
+
+    found = _over_blocks(block, len(own))
+    return tuple(np.concatenate(parts) for parts in zip(*found, strict=True))
+
+
+def _unproven(samples, nodes, indices, cuts, k):
+    """The nodes whose k-th measured distance is beyond what the search proves."""
+    kth = np.concatenate(
+        [_finish(samples, nodes[rows], indices[rows], k)[1][:, -1] for rows in _blocks(len(nodes), 64 * ROWS)]
+        or [np.empty(0, samples.dtype)]
+    )
+    return nodes[kth > cuts]
+
+
+def _blocks(count, size):
+    return [slice(begin, begin + size) for begin in range(0, count, size)]
 
 
 def _near_pairs(samples, nodes, limits, most):
     found = [np.empty((2, 0), np.int32)]
-    for first, tile in samples.distance_tiles(samples.own(nodes)):
+    for first, tile in samples.bound_tiles(samples.own(nodes)):
         row, column = _kernels.near_pairs(tile, first, nodes, limits)
         found.append(np.stack([nodes[row], column]))
         most -= row.size

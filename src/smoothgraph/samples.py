@@ -1,8 +1,8 @@
 """The samples and the squared distances between them.
 
 In: X (n, d), dense float32 or float64 (a memory map too), or scipy CSR; or a dense matrix of squared distances. Out: squared
-distances of chosen pairs, summed as Σ(x−y)² so that duplicates are at exactly 0, and tiles of all of them, from a matrix
-product, to search in. The cosine metric is the Euclidean one between rows scaled to length 1: z = 2(1 − cos).
+distances of chosen pairs, summed as Σ(x−y)² so that duplicates are at exactly 0, and tiles of lower bounds of all of them,
+from a matrix product, to search in. The cosine metric is the Euclidean one between rows scaled to length 1: z = 2(1 − cos).
 """
 
 import numpy as np
@@ -10,22 +10,22 @@ import scipy.sparse as sp
 
 from smoothgraph import _kernels
 
-ROWS, COLUMNS = 1024, 4096  # the tile of distances held in memory: 16 MB in float32
+ROWS, COLUMNS = 1024, 4096  # the tile of bounds held in memory: 16 MB in float32
 
 
 class Samples:
-    """Distances of points. X is read as it is; only its mean and squared norms (n numbers) are stored beside it."""
+    """Distances of points. X is read as it is, and nothing of its size is stored beside it."""
 
     def __init__(self, X, metric: str = "euclidean"):
         self.metric = metric
         self.n, self.n_features = X.shape
         self.X = self.queries(X)
         self.dtype = self.X.dtype
-        # Around the mean the products are small, and with them what rounding takes from the distances.
-        self._centre = None if sp.issparse(X) else self.X.mean(axis=0, dtype=np.float64).astype(self.X.dtype)
+        # Around the middle the products are small, and with them what rounding takes from the distances. The median of a
+        # thousand rows is the middle of most, whatever a few far ones are.
+        self._centre = None if sp.issparse(X) else np.median(self.X[:: 1 + self.n // 1000], axis=0).astype(self.dtype)
         blocks = (self._centred(self.X[s : s + COLUMNS]) for s in range(0, self.n, COLUMNS))
-        self._norms = np.concatenate([_squared_norms(block) for block in blocks])
-        if not np.isfinite(4.0 * self._norms).all():
+        if not all(np.isfinite(4.0 * _squared_norms(block).max()) for block in blocks):
             raise ValueError(
                 f"Squared distances overflow {self.X.dtype}: X holds values up to {abs(X).max():.3g}. "
                 "Rescale the features (StandardScaler), or remove sentinel values such as 1e20."
@@ -55,13 +55,19 @@ class Samples:
     def _centred(self, X):
         return X if self._centre is None else X - self._centre
 
-    def distance_tiles(self, Q):
-        """Yield (first column, tile): squared distances, up to rounding, of queries Q to COLUMNS samples at a time."""
-        Q = self._centred(Q)
-        norms = _squared_norms(Q)
+    def bound_tiles(self, Q, precise: bool = False):
+        """Yield (first column, tile): lower bounds of the squared distances of queries Q to COLUMNS samples at a time.
+
+        A matrix product rounds: its entries are off by at most (d + 16)·u·(‖q‖² + ‖x‖²), u the unit roundoff, which is
+        taken off. What a bound rules out is ruled out for certain; `precise` computes in float64.
+        """
+        kind = np.float64 if precise else self.dtype
+        keep = 1.0 - (self.n_features + 16) * float(np.finfo(kind).eps) / 2.0
+        Q = self._centred(Q).astype(kind, copy=False)
+        norms = keep * _squared_norms(Q)
         for begin in range(0, self.n, COLUMNS):
-            block = self._centred(self.X[begin : begin + COLUMNS])
-            block_norms = self._norms[begin : begin + COLUMNS]
+            block = self._centred(self.X[begin : begin + COLUMNS]).astype(kind, copy=False)
+            block_norms = keep * _squared_norms(block)
             if sp.issparse(block):
                 tile = (Q @ block.T).toarray()
                 tile *= -2.0
@@ -105,7 +111,7 @@ class DistanceMatrix:
     def own(self, nodes):
         return self.Z[nodes]
 
-    def distance_tiles(self, Q):
+    def bound_tiles(self, Q, precise=False):
         yield 0, np.array(Q)
 
     def distances(self, Q, lists):

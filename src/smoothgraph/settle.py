@@ -51,11 +51,12 @@ def settle(
     for _ in range(ROUNDS):
         problem, point = _land(support, theta, degree, make_problem, lam, changed, gap, max_iter, final=gap <= tol)
         theta, lam = problem.theta, point.lam
-        failing = failing_nodes(support, theta * problem.shrink, lam)
+        dual = lam + problem.base
+        failing = failing_nodes(support, theta * problem.shrink, dual)
         say(f"θ {theta:.6g}, degree {point.mean_degree:.3f}, gap {point.gap:.1e}, {problem.n - failing.size} nodes certified")
         if complete and failing.size and samples is not None and not support.exhausted:
             before = np.diff(support.candidates.indptr)
-            support = grow(support, samples, failing, theta * problem.shrink, lam, exact)
+            support = grow(support, samples, failing, theta * problem.shrink, dual, exact)
             changed = before != np.diff(support.candidates.indptr)
         elif gap <= tol:
             break

@@ -29,7 +29,7 @@ NEWTON_GAP, CHECKS_PER_NEWTON = 1e-3, 2  # Newton's steps are for the end, and c
 
 @dataclass(frozen=True)
 class Ascent:
-    """A point of the dual ascent: λ̂ (of the form without prior), its gap, and the degrees and edges of the nodes there."""
+    """A point of the dual ascent: λ (of the form without prior) less its base, the gap, the nodes' degrees and edges."""
 
     lam: np.ndarray
     gap: float
@@ -47,18 +47,20 @@ class Ascent:
 def solve(problem: Problem, tol: float, max_iter: int, lam=None) -> Solution:
     """Sweep until the relative gap is at most `tol`."""
     start = time.perf_counter()
-    lam = None if lam is None else np.asarray(lam, np.float64) * problem.shrink
+    lam = None if lam is None else np.asarray(lam, np.float64) * problem.shrink - problem.base
     return finish(problem, ascend(problem, tol, max_iter, lam), tol, start)
 
 
 def finish(problem: Problem, point: Ascent, tol: float, start: float) -> Solution:
     """The Solution at a point of the ascent; warns if the gap is larger than `tol`."""
-    indptr, indices, w = _kernels.positive_edges(*problem.arrays, point.lam, point.active)
+    indptr, indices, w = _kernels.positive_edges(*problem.arrays_less_base, point.lam, point.active)
     if indptr[-1] < np.iinfo(np.int32).max:
         indptr = indptr.astype(np.int32)
     weights = csr_matrix((w * problem.shrink, indices, indptr), shape=(problem.n, problem.n))
     weights.sort_indices()
-    objective = float(point.energy.sum() - np.log(point.degree).sum()) + problem.constant
+    energy = point.energy + problem.base * point.degree  # what the distances have less
+    with np.errstate(divide="ignore"):  # a solve that was cut short may leave a node without weight: the objective is inf
+        objective = float(energy.sum() - np.log(point.degree).sum()) + problem.constant
     status = Status.CONVERGED if point.gap <= tol else Status.MAX_ITER
     if status is not Status.CONVERGED:
         warnings.warn(
@@ -69,7 +71,7 @@ def finish(problem: Problem, point: Ascent, tol: float, start: float) -> Solutio
         )
     return Solution(
         weights=weights,
-        dual=point.lam / problem.shrink,
+        dual=(point.lam + problem.base) / problem.shrink,
         objective=objective,
         dual_objective=objective - problem.n * point.gap,
         gap=point.gap,
@@ -84,8 +86,8 @@ def ascend(problem: Problem, tol: float, max_iter: int, lam=None, restless=None)
 
     `restless` marks the nodes to begin with, for a λ that is the optimum of a problem that differs in those nodes only.
     """
-    arrays = problem.arrays
-    lam = _kernels.start_dual(*arrays[:1], *arrays[2:4]) if lam is None else lam.copy()
+    arrays = problem.arrays_less_base
+    lam = _kernels.start_dual(*arrays[:1], *arrays[2:4], problem.base) if lam is None else lam.copy()
     sweeper = _Sweeper(problem)
     gap, n_iter, newton_works = np.inf, 0, True
     while n_iter < max_iter:
@@ -108,7 +110,7 @@ class _Sweeper:
     """Sweeps of one problem, with their scratch arrays."""
 
     def __init__(self, problem):
-        self.n, self.arrays = problem.n, problem.arrays
+        self.n, self.arrays = problem.n, (*problem.arrays_less_base, problem.base)
         indptr = problem.candidates.indptr
         self.blocks = _blocks(indptr)
         self.longest_row = int(np.diff(indptr).max())
@@ -128,7 +130,7 @@ class _Sweeper:
             count = np.count_nonzero(self.restless)
             if count == 0:
                 break
-            visits -= count + self.n // 50  # finding them costs too
+            visits -= count + self.n // 200  # finding them costs too
             few = count <= FEW * self.n
             self._round(lam, tol, RELAX if few else 1.0, *(_one_block(self.n) if few else self.blocks))
         return estimate / self.n, visits > 0
@@ -139,8 +141,8 @@ class _Sweeper:
 
 
 def _evaluate(problem, lam, n_iter):
-    degree, active, energy = _kernels.evaluate(*problem.arrays, lam)
-    return Ascent(lam, _mean_psi(degree * lam), n_iter, degree, active, energy)
+    degree, active, energy = _kernels.evaluate(*problem.arrays_less_base, lam)
+    return Ascent(lam, _mean_psi(degree * (lam + problem.base)), n_iter, degree, active, energy)
 
 
 def _mean_psi(x):
@@ -176,24 +178,24 @@ def _newton_step(problem, before):
     Hessian −H, H = diag(1/λ²) + ½ S_A S_Aᵀ over the edges A strictly between their bounds: diagonally dominant, so the
     diagonal is a good preconditioner and a few rounds of CG do.
     """
-    lam = before.lam
+    lam = before.lam + problem.base
     gradient = 1.0 / lam - before.degree
-    free = _kernels.free_edges(*problem.arrays, lam)
+    free = _kernels.free_edges(*problem.arrays_less_base, before.lam)
     diagonal = 1.0 / lam**2 + 0.5 * np.diff(free[0])
     step = _conjugate_gradients(free, diagonal, gradient)
     dual = _dual_value(problem, before)
     t = min(1.0, 0.9 / max(np.max(-step / lam), 1e-300))  # λ stays positive
     while t > 1e-3:
-        trial = _evaluate(problem, lam + t * step, 0)
+        trial = _evaluate(problem, before.lam + t * step, 0)
         if _dual_value(problem, trial) > dual and trial.gap < before.gap:
             return trial.lam, True
         t *= 0.5
-    return lam, False
+    return before.lam, False
 
 
 def _dual_value(problem, point):
-    """D(λ) = P(w) − gap, but for the constant; from sums that stay finite where a degree is 0."""
-    return np.sum(np.log(point.lam)) + problem.n + float(np.sum(point.energy - point.degree * point.lam))
+    """D(λ) = P(w) − gap, but for constants; from sums that stay finite where a degree is 0."""
+    return np.sum(np.log(point.lam + problem.base)) + float(np.sum(point.energy - point.degree * point.lam))
 
 
 def _conjugate_gradients(free, diagonal, right, rounds=40, tol=1e-3):

@@ -5,7 +5,12 @@
     minimise  Σₑ 2θzₑwₑ + wₑ² + c(wₑ − w⁰ₑ)²  −  Σᵢ log dᵢ     over 0 ≤ wₑ ≤ max_weight,   d = Sw.
 
 Substituting ŵ = √(1+c)·w leaves the same problem without the prior, with distances z − (c/θ)w⁰ and θ/√(1+c): solvers work on
-that form (`z_hat`, `theta_hat`, `upper_hat`), so none of them knows what a prior is.
+that form, so none of them knows what a prior is.
+
+Of an outlier whose nearest neighbour is at θz = 10⁸, λ is near 2·10⁸ and its weights near 10⁻⁸, the last digit of λ. So λ is
+kept as base + lam, base = 2θz of the nearest neighbour for such nodes and 0 for all others, and `z_less_base` is less by what
+that adds: (lamᵢ + lamⱼ)/2 − θ·z_less_base is the weight, with all its digits. Farther than θz = 10¹⁰ no node is: weights
+below 10⁻¹⁰ are not told apart.
 """
 
 from dataclasses import dataclass, field
@@ -15,6 +20,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from smoothgraph.candidates import Candidates
+
+
+FARTHEST = 1e10
+FAR = 1e4  # 2θz to the nearest neighbour from which a node counts as a far outlier
 
 
 class Status(Enum):
@@ -37,12 +46,23 @@ class Problem:
     prior: np.ndarray | None = None
     prior_strength: float = 0.0
     z_hat: np.ndarray = field(init=False, repr=False)
+    base: np.ndarray = field(init=False, repr=False)
+    z_less_base: np.ndarray = field(init=False, repr=False)
 
     def __post_init__(self):
         z = self.candidates.z
+        if self.theta * z.max() > FARTHEST:
+            z = np.minimum(z, FARTHEST / self.theta)
         if self.prior is not None:
             z = z - (self.prior_strength / self.theta) * self.prior
         object.__setattr__(self, "z_hat", z)
+        base = np.zeros(self.n)
+        if self.theta * z.max() > FAR:
+            costs = 2.0 * self.theta * self.shrink * np.minimum.reduceat(z, self.candidates.indptr[:-1]).astype(np.float64)
+            base = np.where(costs > FAR, costs, 0.0)
+            z = z - (base[self.candidates.nodes] + base[self.candidates.indices]) / (2.0 * self.theta * self.shrink)
+        object.__setattr__(self, "base", base)
+        object.__setattr__(self, "z_less_base", z)
 
     @property
     def n(self) -> int:
@@ -55,9 +75,15 @@ class Problem:
 
     @property
     def arrays(self) -> tuple:
-        """What the kernels take first: the allowed edges, distances, θ and upper bound of the form without a prior."""
-        csr = self.candidates.indptr, self.candidates.indices, self.z_hat
-        return *csr, self.theta * self.shrink, self.max_weight / self.shrink
+        """The form without a prior: allowed edges (CSR), squared distances, θ, upper bound."""
+        csr = self.candidates.indptr, self.candidates.indices
+        return *csr, self.z_hat, self.theta * self.shrink, self.max_weight / self.shrink
+
+    @property
+    def arrays_less_base(self) -> tuple:
+        """The same with the distances that go with λ − base."""
+        csr = self.candidates.indptr, self.candidates.indices
+        return *csr, self.z_less_base, self.theta * self.shrink, self.max_weight / self.shrink
 
     @property
     def constant(self) -> float:
