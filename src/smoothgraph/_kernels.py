@@ -151,6 +151,53 @@ def sweep(indptr, indices, z, theta, upper, base, lam, fresh, restless, woken, q
     return gaps.sum()
 
 
+@compiled
+def _others(indptr, indices, z, theta, lam, i, j, a):
+    """a[:count] = 2θz − λ of the neighbours of i other than j, padded; returns the padded count."""
+    count = 0
+    for e in range(indptr[i], indptr[i + 1]):
+        if indices[e] != j:
+            a[count] = 2.0 * theta * z[e] - lam[indices[e]]
+            count += 1
+    return _pad(a, count)
+
+
+@compiled
+def _slope(a, count, s, upper, base):
+    """The derivative of the dual in λ = base + s of a node with costs a[:count]: 1/λ less its degree."""
+    m, total, full = _piece(a, count, s, upper)
+    return 1.0 / (base + s) - 0.5 * (m * s - total) - (full * upper if full > 0 else 0.0)
+
+
+@compiled
+def exchange(indptr, indices, z, theta, upper, base, lam, nodes, longest_row):
+    """Move each of `nodes` and its best neighbour along (+t, −t) to the maximum of the dual, in place, one after another.
+
+    Their shared edge depends on the sum of the two λ, which such a move keeps. Two far outliers that have only each other
+    creep towards their optimum by node updates and reach it by one exchange.
+    """
+    a, b = np.empty(longest_row + SIMD), np.empty(longest_row + SIMD)
+    for i in nodes:
+        best, j = np.inf, -1
+        for e in range(indptr[i], indptr[i + 1]):
+            cost = 2.0 * theta * z[e] - lam[indices[e]]
+            if cost < best:
+                best, j = cost, indices[e]
+        count_a = _others(indptr, indices, z, theta, lam, i, j, a)
+        count_b = _others(indptr, indices, z, theta, lam, j, i, b)
+        lo, hi = -(base[i] + lam[i]), base[j] + lam[j]
+        for _ in range(100):
+            t = 0.5 * (lo + hi)
+            if not lo < t < hi:
+                break
+            if _slope(a, count_a, lam[i] + t, upper, base[i]) > _slope(b, count_b, lam[j] - t, upper, base[j]):
+                lo = t
+            else:
+                hi = t
+        lam[i] += t
+        lam[j] -= t
+
+
 @threaded
 def evaluate(indptr, indices, z, theta, upper, lam):
     """At w(λ): every node's degree, number of edges, and its half of Σₑ 2θzw + w²."""

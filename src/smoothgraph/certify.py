@@ -58,10 +58,10 @@ def grow(support: Support, samples, nodes: np.ndarray, theta: float, lam: np.nda
     """A larger support for `nodes`.
 
     With exact lists they are compared with every sample, which costs what longer lists would and lets in no more than is
-    needed. Approximate lists are extended from the neighbours of neighbours, and only the last nodes are compared.
+    needed; with approximate lists they are if that is affordable. Else the lists are extended from neighbours of neighbours.
     """
     work = float(nodes.size) * samples.n * (samples.n_features + 60)
-    if exact or (support.extensions == EXTENSIONS and work <= COMPARE_WORK):
+    if exact or work <= COMPARE_WORK:
         return _compare(support, samples, nodes, theta, lam)
     if support.extensions < EXTENSIONS and support.width < samples.n - 1:
         return _extend(support, samples, nodes)

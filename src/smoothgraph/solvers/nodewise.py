@@ -12,7 +12,8 @@ import warnings
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_matrix, diags_array
+from scipy.sparse.linalg import splu
 from sklearn.exceptions import ConvergenceWarning
 
 from smoothgraph import _kernels
@@ -22,9 +23,11 @@ LANES, WAVES = 16, 16  # a sweep is WAVES times LANES blocks side by side: fixed
 FEW = 0.05  # up to this share of the nodes is swept in one thread, in strict order
 SERIAL = 20_000  # below as many nodes a sweep is too short for threads
 RELAX = 1.5  # and goes this many times the way to its optimum
+EXCHANGE_EVERY = 4  # rounds over the few that are left
 CHECK_EVERY = 4  # sweeps between two looks at the gap, unless it seems done
 ESTIMATE_OVER_GAP = 3.0  # a sweep sees a node's share of the gap before its update: two to four times the gap afterwards
-NEWTON_GAP, CHECKS_PER_NEWTON = 1e-3, 2  # Newton's steps are for the end, and cost what sweeps between two checks do
+CHECKS_PER_NEWTON = 2  # a Newton step is taken where sweeps would need more checks than this
+DIRECT = 5_000  # up to as many nodes its equations are solved by factorisation
 
 
 @dataclass(frozen=True)
@@ -89,7 +92,7 @@ def ascend(problem: Problem, tol: float, max_iter: int, lam=None, restless=None)
     arrays = problem.arrays_less_base
     lam = _kernels.start_dual(*arrays[:1], *arrays[2:4], problem.base) if lam is None else lam.copy()
     sweeper = _Sweeper(problem)
-    gap, n_iter, newton_works = np.inf, 0, True
+    gap, n_iter = np.inf, 0
     while n_iter < max_iter:
         estimate, all_quiet = sweeper.sweep(lam, tol, restless)
         restless = None
@@ -100,9 +103,9 @@ def ascend(problem: Problem, tol: float, max_iter: int, lam=None, restless=None)
         gap = point.gap
         if gap <= tol:
             return point
-        if newton_works and gap < NEWTON_GAP and _checks_left(gap, last, tol) > CHECKS_PER_NEWTON:
-            lam, newton_works = _newton_step(problem, point)
-            n_iter += newton_works
+        if n_iter >= CHECK_EVERY and _checks_left(gap, last, tol) > CHECKS_PER_NEWTON:
+            lam = _newton_step(problem, point, tol)
+            n_iter += 1
     return _evaluate(problem, lam, n_iter)
 
 
@@ -120,19 +123,22 @@ class _Sweeper:
         """Update every node, or those marked, then for as long again those alone that are far from their optimum, or next to one that was.
 
         Most nodes settle in a few sweeps. What stays are far outliers that have little but each other: they need many
-        visits, and are few enough to have them, in strict order, because two that are updated side by side overshoot, and
-        with steps beyond their optimum, because they creep. Returns (estimated gap per node, whether nobody is left).
+        visits, and are few enough to have them, in strict order, because two that are updated side by side overshoot, with
+        steps beyond their optimum and exchanges, because they creep. Returns (estimated gap per node, whether all is quiet).
         """
         self.restless[:] = True if restless is None else restless
         estimate = self._round(lam, tol, 1.0, *self.blocks)
-        visits = self.n
+        visits, rounds = self.n, 0
         while visits > 0:
-            count = np.count_nonzero(self.restless)
-            if count == 0:
+            nodes = np.flatnonzero(self.restless)
+            if nodes.size == 0:
                 break
-            visits -= count + self.n // 200  # finding them costs too
-            few = count <= FEW * self.n
+            rounds += 1
+            visits -= nodes.size + self.n // 200  # finding them costs too
+            few = nodes.size <= max(FEW * self.n, FEW * SERIAL)
             self._round(lam, tol, RELAX if few else 1.0, *(_one_block(self.n) if few else self.blocks))
+            if few and rounds % EXCHANGE_EVERY == 0:
+                _kernels.exchange(*self.arrays, lam, nodes, self.longest_row)
         return estimate / self.n, visits > 0
 
     def _round(self, lam, quiet, relax, bounds, lanes):
@@ -152,10 +158,8 @@ def _mean_psi(x):
 
 
 def _checks_left(gap, last, tol):
-    """How many more checks it takes if the gap goes on shrinking as it did; none while that is not known."""
-    if not last < np.inf:
-        return 0.0
-    return np.inf if gap >= last else np.log(tol / gap) / np.log(gap / last)
+    """How many more checks it takes if the gap goes on shrinking as it did since the last."""
+    return np.inf if gap >= last else np.log(tol / gap) / np.log(gap / last) if last < np.inf else CHECKS_PER_NEWTON
 
 
 def _blocks(indptr):
@@ -172,25 +176,35 @@ def _one_block(n):
     return np.array([0, n]), 1
 
 
-def _newton_step(problem, before):
-    """One semismooth Newton step on the dual, by conjugate gradients; returns (λ, whether it was an ascent).
+def _newton_step(problem, before, tol):
+    """λ after one semismooth Newton step on the dual, or as it was if the step is no ascent.
 
-    Hessian −H, H = diag(1/λ²) + ½ S_A S_Aᵀ over the edges A strictly between their bounds: diagonally dominant, so the
-    diagonal is a good preconditioner and a few rounds of CG do.
+    Hessian −H, H = diag(1/λ²) + ½ S_A S_Aᵀ over the edges A strictly between their bounds. The nodes that are not at their
+    optimum, and their neighbours, move; if they are few, H is factorised, because far outliers that have only each other
+    make it nearly singular: raising one λ and lowering the other changes no weight. For many, conjugate gradients do.
     """
     lam = before.lam + problem.base
-    gradient = 1.0 / lam - before.degree
     free = _kernels.free_edges(*problem.arrays_less_base, before.lam)
-    diagonal = 1.0 / lam**2 + 0.5 * np.diff(free[0])
-    step = _conjugate_gradients(free, diagonal, gradient)
+    gradient, diagonal = 1.0 / lam - before.degree, 1.0 / lam**2 + 0.5 * np.diff(free[0])
+    x = before.degree * lam
+    moving = np.abs(x - 1.0) > np.sqrt(0.1 * tol)
+    moving = np.flatnonzero(moving | (_kernels.half_adjacency(*free, moving.astype(np.float64)) > 0.0))
+    step = np.zeros(problem.n)
+    if moving.size <= DIRECT:
+        A = csr_matrix((np.full(free[1].size, 0.5), free[1], free[0]), shape=(problem.n, problem.n))[moving][:, moving]
+        factor = splu((A + diags_array(diagonal[moving])).tocsc(), permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0)
+        step[moving] = factor.solve(gradient[moving])
+    else:
+        step = _conjugate_gradients(free, diagonal, gradient)
     dual = _dual_value(problem, before)
     t = min(1.0, 0.9 / max(np.max(-step / lam), 1e-300))  # λ stays positive
     while t > 1e-3:
         trial = _evaluate(problem, before.lam + t * step, 0)
-        if _dual_value(problem, trial) > dual and trial.gap < before.gap:
-            return trial.lam, True
+        rise = _dual_value(problem, trial) - dual
+        if rise > 0.0 or (rise > -1e-12 * problem.n and trial.gap < before.gap):  # near the optimum a rise is lost in rounding
+            return trial.lam
         t *= 0.5
-    return before.lam, False
+    return before.lam
 
 
 def _dual_value(problem, point):

@@ -1,0 +1,91 @@
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from conftest import blobs, candidates_of, lists_of
+from cvx import all_pairs
+from smoothgraph import certify
+from smoothgraph.certify import Support, failing_nodes, grow
+from smoothgraph.models import log
+from smoothgraph.samples import Samples
+from smoothgraph.solvers import Problem, solve
+
+
+def all_pairs_solution(X, theta):
+    return solve(Problem(candidates_of(X, len(X) - 1), theta), tol=1e-12)
+
+
+def violated(X, theta, lam, candidates):
+    """Pairs outside the support that the dual gives weight, by looking at all of them."""
+    i, j, z = all_pairs(X)
+    inside = set(zip(candidates.nodes.tolist(), candidates.indices.tolist(), strict=True))
+    heavy = log.best_weights(lam, i, j, z, theta) > 0
+    return [(a, b) for a, b in zip(i[heavy].tolist(), j[heavy].tolist(), strict=True) if (a, b) not in inside]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 10), st.floats(0.3, 30.0), st.floats(-1.0, 1.0))
+def test_without_failing_nodes_no_pair_outside_has_weight(seed, k, theta_times, noise):
+    """True of any λ, not of the optimum alone; and every pair with weight that was left out has a failing end."""
+    rng = np.random.default_rng(seed)
+    X = blobs(40, 2, rng)
+    candidates = candidates_of(X, k)
+    theta = theta_times / candidates.z.mean()
+    lam = solve(Problem(candidates, theta), tol=1e-8).dual * np.exp(noise * rng.normal(size=40))
+    failing = set(failing_nodes(Support(candidates, k), theta, lam).tolist())
+    assert all(i in failing or j in failing for i, j in violated(X, theta, lam, candidates))
+
+
+def test_growing_ends_at_the_solution_over_all_pairs(rng):
+    X = blobs(400, 3, rng)
+    samples = Samples(X)
+    candidates = candidates_of(X, 6)
+    theta = 2.0 / candidates.z.mean()
+    support = Support(candidates, 6)
+    solution = solve(Problem(candidates, theta), tol=1e-10)
+    assert violated(X, theta, solution.dual, candidates), "the test needs a support that is too small"
+    for _ in range(15):
+        failing = failing_nodes(support, theta, solution.dual)
+        if not failing.size:
+            break
+        support = grow(support, samples, failing, theta, solution.dual, exact=True)
+        solution = solve(Problem(support.candidates, theta), tol=1e-10, lam=solution.dual)
+    assert not failing.size
+    assert not violated(X, theta, solution.dual, support.candidates)
+    reference = all_pairs_solution(X, theta)
+    assert abs(solution.weights - reference.weights).sum() < 1e-4 * reference.weights.sum()
+    assert support.candidates.n_edges < 400 * 399 / 2
+
+
+def test_extended_lists_are_almost_those_of_a_search(rng):
+    X = blobs(2000, 4, rng)
+    nodes = np.arange(0, 2000, 7, dtype=np.int32)
+    grown = certify._extend(Support(candidates_of(X, 15), 15), Samples(X), nodes)
+    true_reach = lists_of(X, 60).reach[nodes]
+    assert grown.width == 60
+    assert np.median(grown.candidates.reach[nodes] / true_reach) < 1.05  # two hops miss a few of the 60 nearest
+    assert (grown.candidates.reach[nodes] >= true_reach).all()
+
+
+def test_a_comparison_stops_counting_when_lambda_has_risen_too_far(rng):
+    X = blobs(300, 3, rng)
+    samples, candidates = Samples(X), candidates_of(X, 4)
+    theta = 2.0 / candidates.z.mean()
+    lam = solve(Problem(candidates, theta), tol=1e-10).dual
+    failing = failing_nodes(Support(candidates, 4), theta, lam)
+    compared = grow(Support(candidates, 4), samples, failing, theta, lam, exact=True)
+    assert failing_nodes(compared, theta, lam).size == 0
+    assert failing_nodes(compared, theta, lam * 1.05).size == np.setdiff1d(
+        failing_nodes(Support(candidates, 4), theta, lam * 1.05), failing
+    ).size
+    assert set(failing) <= set(failing_nodes(compared, theta, lam * 1.2))
+
+
+def test_groups_of_duplicates_end_the_growth_instead_of_the_memory(rng, monkeypatch):
+    monkeypatch.setattr(certify, "PAIRS_PER_NODE", 2)
+    X = np.repeat(rng.normal(size=(4, 2)), 50, axis=0)
+    candidates = candidates_of(X, 5)
+    lam = solve(Problem(candidates, 1.0), tol=1e-8).dual
+    failing = failing_nodes(Support(candidates, 5), 1.0, lam)
+    assert failing.size == 200
+    assert grow(Support(candidates, 5), Samples(X), failing, 1.0, lam, exact=True).exhausted

@@ -1,0 +1,76 @@
+"""The shape of the package: what may import what, and what is public."""
+
+import ast
+from pathlib import Path
+
+import smoothgraph
+
+SOURCE = Path(smoothgraph.__file__).parent
+
+# Stages from left to right; a module imports only what stands before it.
+STAGES = [
+    "_kernels",
+    "samples",
+    "neighbors",
+    "candidates",
+    "theta",
+    "models.log",
+    "solvers.problem",
+    "solvers.nodewise",
+    "solvers.primal_dual",
+    "solvers",
+    "certify",
+    "settle",
+    "graph",
+    "_checks",
+    "learner",
+]
+
+
+def module_name(path):
+    return ".".join(path.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__")
+
+
+def imported_modules(path):
+    """Modules of smoothgraph that a file imports, by their names below the package."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (a.name.removeprefix("smoothgraph.") for a in node.names if a.name.startswith("smoothgraph."))
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "smoothgraph":
+            parent = node.module.removeprefix("smoothgraph").removeprefix(".")
+            children = [f"{parent}.{a.name}".removeprefix(".") for a in node.names]
+            yield from (child if child in STAGES else parent for child in children)
+
+
+def test_a_stage_imports_only_the_stages_to_its_left():
+    checked = 0
+    for path in SOURCE.rglob("*.py"):
+        name = module_name(path)
+        if name in ("__init__", "models"):
+            continue
+        assert name in STAGES, f"{name} has no place in the flow: add it to STAGES"
+        for imported in imported_modules(path):
+            assert STAGES.index(imported) < STAGES.index(name), f"{name} imports {imported}"
+            checked += 1
+    assert checked > 20
+
+
+def test_public_names_exist_and_say_what_they_are():
+    for name in smoothgraph.__all__:
+        assert getattr(smoothgraph, name).__doc__, name
+    assert sorted(smoothgraph.__all__) == list(smoothgraph.__all__)
+
+
+def test_every_module_says_what_it_does():
+    for path in SOURCE.rglob("*.py"):
+        assert ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))), path.name
+
+
+def test_the_optional_and_slow_imports_stay_out_of_the_way():
+    """Each lives in the function that needs it: importing smoothgraph imports none of them."""
+    heavy = {"pynndescent", "matplotlib", "cvxpy"}
+    for path in SOURCE.rglob("*.py"):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            assert not heavy & {name.split(".")[0] for name in names}, path.name

@@ -1,0 +1,387 @@
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components, laplacian
+from sklearn.base import clone
+from sklearn.cluster import SpectralClustering
+from sklearn.datasets import load_digits
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.metrics import adjusted_rand_score, pairwise_distances
+from sklearn.neighbors import KNeighborsTransformer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import check_estimator
+
+from conftest import blobs
+from cvx import all_pairs, solve_log_model
+from smoothgraph import GraphLearner, Status, degree_path, learn_graph
+from smoothgraph.graph import new_rows
+from smoothgraph.models import log
+from smoothgraph.solvers import Problem, solve
+
+DIGITS = load_digits().data
+
+
+def relative_l1(A, B):
+    return abs(A - B).sum() / B.sum()
+
+
+def assert_is_graph(W, n):
+    assert isinstance(W, sp.csr_matrix)
+    assert W.shape == (n, n)
+    assert np.isfinite(W.data).all()
+    assert (W.data > 0).all()
+    assert W.diagonal().sum() == 0
+    assert abs(W - W.T).max() == 0
+    assert (np.diff(W.indptr) > 0).all()  # the barrier leaves no node alone
+    assert W.indices.dtype == np.int32
+    assert W.has_sorted_indices
+
+
+def test_scikit_learn_accepts_it():
+    because = "fit_transform gives the graph of the samples, transform the rows of samples as new ones, which find themselves"
+    check_estimator(
+        GraphLearner(n_neighbors=3),
+        expected_failed_checks={"check_transformer_general": because, "check_transformer_data_not_an_array": because},
+        on_skip=None,
+    )
+
+
+# --- the optimum ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_neighbors", [3, 8])
+def test_the_graph_is_the_optimum_over_all_pairs(rng, n_neighbors):
+    """From short lists, by growth alone, to what CVXPY finds on the full problem."""
+    X = blobs(30, 2, rng)
+    learner = GraphLearner(n_neighbors, oversampling=1, tol=1e-12).fit(X)
+    i, j, z = all_pairs(X)
+    expected = solve_log_model(i, j, z, 30, learner.theta_)
+    assert learner.n_incomplete_ == 0
+    assert_is_graph(learner.graph_, 30)
+    assert np.abs(np.asarray(learner.graph_[i, j]).ravel() - expected).sum() < 1e-6 * expected.sum()
+
+
+def test_a_judge_that_sees_all_pairs_confirms_the_gap(rng):
+    X = blobs(1500, 5, rng)
+    learner = GraphLearner(7).fit(X)
+    i, j, z = all_pairs(X)
+    solution = learner.solution_
+    P = log.objective(np.asarray(solution.weights[i, j]).ravel(), i, j, z, learner.theta_, 1500)
+    D = log.dual_objective(solution.dual, i, j, z, learner.theta_)
+    assert learner.n_incomplete_ == 0
+    assert (P - D) / 1500 == pytest.approx(solution.gap, abs=1e-9)
+    assert solution.gap <= 1e-6
+    assert solution.status is Status.CONVERGED
+
+
+def test_without_completion_the_missing_certificates_are_counted(rng):
+    X = blobs(1000, 4, rng)
+    short = GraphLearner(5, oversampling=1.5, complete=False).fit(X)
+    assert short.n_incomplete_ > 0
+    assert GraphLearner(5, oversampling=1.5).fit(X).n_incomplete_ == 0
+
+
+def test_max_weight_prior_and_paper_parameters_together(rng):
+    """In units of the returned graph, against CVXPY on the objective as the paper writes it, over α."""
+    X = blobs(14, 2, rng)
+    alpha, beta, strength, bound = 2.0, 5.0, 0.6, 0.15
+    prior = sp.random_array((14, 14), density=0.2, rng=rng).tocsr() * 0.3
+    prior = sp.csr_matrix(prior.maximum(prior.T))
+    prior.setdiag(0)
+    learner = GraphLearner(4, alpha=alpha, beta=beta, prior=prior, prior_strength=strength, max_weight=bound, tol=1e-13).fit(X)
+    i, j, z = all_pairs(X)
+    delta = np.sqrt(alpha / beta)
+    w0 = np.asarray(prior[i, j]).ravel()
+    theta = 1 / np.sqrt(alpha * beta)
+    expected = delta * solve_log_model(i, j, z, 14, theta, bound / delta, w0 / delta, strength)
+    assert learner.theta_ == pytest.approx(theta)
+    assert learner.graph_.max() <= bound * (1 + 1e-12)
+    assert np.abs(np.asarray(learner.graph_[i, j]).ravel() - expected).sum() < 1e-6 * expected.sum()
+
+
+# --- the wanted degree ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_neighbors", [2, 5, 10, 30])
+def test_the_degree_lands_where_it_was_asked(n_neighbors):
+    learner = GraphLearner(n_neighbors).fit(DIGITS)
+    assert learner.n_neighbors_ == pytest.approx(n_neighbors, rel=0.01)
+    assert learner.graph_.nnz / len(DIGITS) == learner.n_neighbors_
+    assert learner.n_incomplete_ == 0
+
+
+def test_theta_switches_the_landing_off():
+    bounds = GraphLearner(10).fit(DIGITS).theta_bounds_
+    learner = GraphLearner(10, theta=bounds.lower).fit(DIGITS)
+    assert learner.theta_ == bounds.lower
+    assert abs(learner.n_neighbors_ - 10) > 0.1
+
+
+def test_larger_theta_never_adds_edges(rng):
+    X = blobs(800, 4, rng)
+    degrees = [GraphLearner(8, theta=theta).fit(X).n_neighbors_ for theta in np.geomspace(0.02, 20, 7)]
+    assert degrees == sorted(degrees, reverse=True)
+
+
+def test_a_path_gives_the_graphs_of_single_fits():
+    path = degree_path(DIGITS, [20, 5, 10], tol=1e-10)
+    assert [round(learner.n_neighbors_) for learner in path] == [20, 5, 10]
+    for learner in path:
+        single = GraphLearner(learner.n_neighbors, theta=learner.theta_, tol=1e-10).fit(DIGITS)
+        assert relative_l1(learner.graph_, single.graph_) < 1e-4
+        assert learner.n_incomplete_ == 0
+
+
+def test_a_degree_that_ties_forbid_is_said():
+    side = np.arange(40)
+    grid = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2).astype(float)
+    with pytest.warns(ConvergenceWarning, match="Wanted 6 neighbours"):
+        learner = GraphLearner(6).fit(np.concatenate([grid, grid]))
+    assert_is_graph(learner.graph_, 3200)
+
+
+# --- relations ------------------------------------------------------------------------------------------------------------
+
+
+def test_permuting_the_samples_permutes_the_graph(rng):
+    order = rng.permutation(len(DIGITS))
+    plain = GraphLearner(8, tol=1e-10).fit(DIGITS)
+    permuted = GraphLearner(8, tol=1e-10, theta=plain.theta_).fit(DIGITS[order])
+    assert relative_l1(plain.graph_[order][:, order], permuted.graph_) < 1e-4
+
+
+@pytest.mark.parametrize("factor", [1e-8, 1e-3, 1e5])
+def test_scaling_the_data_scales_theta_and_leaves_the_graph(factor):
+    plain, scaled = GraphLearner(8, tol=1e-10).fit(DIGITS), GraphLearner(8, tol=1e-10).fit(factor * DIGITS)
+    assert scaled.theta_ * factor**2 == pytest.approx(plain.theta_, rel=1e-6)
+    assert relative_l1(scaled.graph_, plain.graph_) < 1e-4
+
+
+def test_sparse_float32_and_integers_give_the_graph_of_float64():
+    plain = GraphLearner(8, tol=1e-10).fit(DIGITS)
+    for X in (sp.csr_matrix(DIGITS), DIGITS.astype(np.float32), DIGITS.astype(np.uint8)):
+        other = GraphLearner(8, tol=1e-10, theta=plain.theta_).fit(X)
+        assert relative_l1(other.graph_, plain.graph_) < 1e-4
+    assert other._samples.dtype == np.float32
+
+
+def test_cosine_is_euclidean_on_the_sphere():
+    X = DIGITS / np.linalg.norm(DIGITS, axis=1, keepdims=True)
+    assert relative_l1(learn_graph(DIGITS, 8, metric="cosine", tol=1e-10), learn_graph(X, 8, tol=1e-10)) < 1e-4
+
+
+def test_the_same_bits_for_any_number_of_jobs():
+    one, two = (GraphLearner(8, n_jobs=jobs).fit(DIGITS) for jobs in (1, 2))
+    np.testing.assert_array_equal(one.graph_.data, two.graph_.data)
+    np.testing.assert_array_equal(one.solution_.dual, two.solution_.dual)
+
+
+@pytest.mark.parametrize("scale", ["sum", "laplacian", 3.0])
+def test_scale_changes_the_units_and_nothing_else(scale):
+    plain, scaled = GraphLearner(8).fit(DIGITS), GraphLearner(8, scale=scale).fit(DIGITS)
+    np.testing.assert_allclose(scaled.graph_.data, plain.graph_.data * scaled.scale_, rtol=1e-12)
+    if scale == "sum":
+        assert scaled.graph_.sum() == pytest.approx(len(DIGITS))
+    elif scale == "laplacian":
+        assert np.linalg.eigvalsh(laplacian(scaled.graph_).toarray())[-1] == pytest.approx(1.0)
+    else:
+        assert scaled.graph_.max() <= 3.0
+
+
+def test_components_are_counted():
+    X = np.concatenate([DIGITS[:50], DIGITS[50:100] + 1e4])
+    learner = GraphLearner(4).fit(X)
+    assert learner.n_components_ == connected_components(learner.graph_)[0] >= 2
+
+
+# --- other ways in --------------------------------------------------------------------------------------------------------
+
+
+def test_dense_distances_give_the_graph_of_the_samples():
+    Z = pairwise_distances(DIGITS[:600], metric="sqeuclidean")
+    from_samples = GraphLearner(8, tol=1e-10).fit(DIGITS[:600])
+    from_distances = GraphLearner(8, tol=1e-10, metric="precomputed").fit(Z)
+    assert from_distances.theta_ == pytest.approx(from_samples.theta_)
+    assert relative_l1(from_distances.graph_, from_samples.graph_) < 1e-4
+
+
+def test_allowed_edges_are_all_there_is(rng):
+    """A sensor network: only sensors in range may be linked."""
+    places, signals = rng.random((300, 2)), rng.normal(size=(300, 6))
+    in_range = pairwise_distances(places) < 0.2
+    Z = sp.csr_matrix(np.where(in_range, pairwise_distances(signals, metric="sqeuclidean"), 0.0))
+    learner = GraphLearner(5, metric="precomputed").fit(Z)
+    assert learner.neighbors_ == "allowed edges"
+    assert learner.n_incomplete_ == 0
+    assert learner.n_neighbors_ == pytest.approx(5, rel=0.02)
+    assert (learner.graph_.toarray()[~in_range] == 0).all()
+
+
+def test_given_lists_are_used_and_named():
+    learner = GraphLearner(5, neighbors=KNeighborsTransformer(n_neighbors=15)).fit(DIGITS)
+    assert learner.neighbors_ == "KNeighborsTransformer"
+    assert relative_l1(learner.graph_, GraphLearner(5, theta=learner.theta_).fit(DIGITS).graph_) < 1e-2
+
+
+def test_a_prior_graph_pulls_the_result_towards_it():
+    first = GraphLearner(6).fit(DIGITS[:500]).graph_
+    noisy = DIGITS[:500] + np.random.default_rng(0).normal(scale=3.0, size=(500, 64))
+    distance = [relative_l1(learn_graph(noisy, 6, prior=first, prior_strength=c), first) for c in (0.0, 1.0, 10.0)]
+    assert distance[0] > distance[1] > distance[2]
+
+
+def test_it_works_where_scikit_learn_does():
+    labels = load_digits().target
+    graph = make_pipeline(StandardScaler(with_std=False), GraphLearner(12)).fit_transform(DIGITS)
+    found = SpectralClustering(10, affinity="precomputed", random_state=0, assign_labels="cluster_qr").fit_predict(graph)
+    assert adjusted_rand_score(labels, found) > 0.6
+    copy = pickle.loads(pickle.dumps(clone(GraphLearner(5)).fit(DIGITS)))
+    assert copy.transform(DIGITS[:3]).shape == (3, len(DIGITS))
+
+
+def test_verbose_says_what_was_chosen_and_done(capsys):
+    GraphLearner(5, verbose=1).fit(DIGITS)
+    printed = capsys.readouterr().out
+    for word in ("exact search", "allowed edges", "bounds", "gap", "certified", "components"):
+        assert word in printed
+    GraphLearner(5).fit(DIGITS)
+    assert capsys.readouterr().out == ""
+
+
+# --- new samples ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("options", [{}, {"max_weight": 0.05}])
+def test_new_rows_solve_their_own_problem(rng, options):
+    """Minimise Σ 2θzw + w² − λᵀw − log Σw over w ≥ 0: the conditions hold for every one of the n fitted samples."""
+    train, new = DIGITS[:1000], DIGITS[1000:1100]
+    learner = GraphLearner(8, **options).fit(train)
+    rows = learner.transform(new).toarray()
+    z = pairwise_distances(new, train, metric="sqeuclidean")
+    slope = 2 * learner.theta_ * z + 2 * rows - learner.solution_.dual - 1 / rows.sum(axis=1, keepdims=True)
+    bound = options.get("max_weight", np.inf)
+    assert (slope[rows == 0] > -1e-6).all()
+    assert (np.abs(slope[(rows > 0) & (rows < bound)]) < 1e-6).all()
+    assert (slope[rows == bound] < 1e-6).all()
+    assert rows.max() <= bound
+
+
+def test_a_far_new_sample_asks_for_more_neighbours_than_were_first_searched(rng):
+    X = blobs(500, 2, rng, outliers=0.0)
+    learner = GraphLearner(3).fit(X)
+    row = learner.transform(np.array([[300.0, 300.0]]))
+    a = 2 * learner.theta_ * pairwise_distances([[300.0, 300.0]], X, metric="sqeuclidean")[0] - learner.solution_.dual
+    lam = 1 / row.sum()
+    np.testing.assert_allclose(row.toarray()[0], np.maximum(0, (lam - a) / 2), atol=1e-7)
+
+
+def test_new_rows_of_distances_and_of_allowed_edges():
+    train, new = DIGITS[:400], DIGITS[400:420]
+    Z, Z_new = (pairwise_distances(X, train, metric="sqeuclidean") for X in (train, new))
+    expected = GraphLearner(6, theta=1e-3).fit(train).transform(new)
+    dense = GraphLearner(6, theta=1e-3, metric="precomputed").fit(Z)
+    allowed = GraphLearner(6, theta=1e-3, metric="precomputed").fit(sp.csr_matrix(Z))
+    assert relative_l1(dense.transform(Z_new), expected) < 1e-3
+    assert relative_l1(allowed.transform(sp.csr_matrix(Z_new)), expected) < 1e-3
+    with pytest.raises(ValueError, match="New sample 1 has no allowed edge"):
+        allowed.transform(sp.csr_matrix(([1.0], ([0], [3])), shape=(2, 400)))
+
+
+def test_new_rows_are_in_the_units_of_the_graph():
+    plain, scaled = (GraphLearner(6, scale=scale).fit(DIGITS[:500]) for scale in (None, "sum"))
+    ratio = scaled.transform(DIGITS[500:510]).sum() / plain.transform(DIGITS[500:510]).sum()
+    assert ratio == pytest.approx(scaled.scale_)
+    assert new_rows.__doc__
+
+
+# --- small, degenerate and wrong input ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("n", "k"), [(2, 1), (3, 1), (3, 2), (5, 4), (12, 11)])
+def test_few_samples_and_all_the_neighbours_there_are(rng, n, k):
+    X = rng.normal(size=(n, 3))
+    learner = GraphLearner(k, tol=1e-12, theta=1.0).fit(X)
+    i, j, z = all_pairs(X)
+    expected = solve_log_model(i, j, z, n, 1.0)
+    assert np.abs(np.asarray(learner.graph_[i, j]).ravel() - expected).sum() < 1e-6 * expected.sum()
+    assert_is_graph(learner.graph_, n)
+
+
+def test_two_samples_and_every_neighbour_land_without_theta(rng):
+    assert GraphLearner(1).fit(rng.normal(size=(2, 3))).graph_.nnz == 2
+    assert GraphLearner(4).fit(rng.normal(size=(5, 3))).n_neighbors_ == 4
+
+
+def test_duplicates_make_a_graph_without_nan(rng):
+    X = np.repeat(rng.normal(size=(100, 3)), 4, axis=0)
+    learner = GraphLearner(6).fit(X)
+    assert_is_graph(learner.graph_, 400)
+    assert learner.graph_.max() <= 1.0
+
+
+@pytest.mark.parametrize(
+    ("X", "parameters", "message"),
+    [
+        ([[0.0, np.nan], [1.0, 2.0]], {}, "NaN"),
+        ([[0.0, np.inf], [1.0, 2.0]], {}, "infinity"),
+        ([["a", "b"], ["c", "d"]], {}, "could not convert string"),
+        (np.empty((0, 3)), {}, "0 sample"),
+        (np.empty((3, 0)), {}, r"0 feature"),
+        ([[1.0, 2.0]], {}, "1 sample.*minimum of 2"),
+        (np.eye(5), {"n_neighbors": 5}, "n_neighbors=5 must be less than the number of samples"),
+        (np.eye(5), {"n_neighbors": 0}, "n_neighbors=0"),
+        (np.eye(5), {"n_neighbors": 2.5}, "n_neighbors=2.5"),
+        (np.ones((30, 3)), {"n_neighbors": 3}, "identical"),
+        (np.eye(5), {"metric": "manhattan"}, "'manhattan'"),
+        (np.eye(5), {"theta": -1.0}, "theta=-1.0"),
+        (np.eye(5), {"theta": 1.0, "alpha": 1.0, "beta": 1.0}, "theta alone"),
+        (np.eye(5), {"alpha": 1.0}, "alpha and beta together"),
+        (np.eye(5), {"alpha": 1.0, "beta": 1.0, "scale": 2.0}, "leave scale=None"),
+        (np.eye(5), {"scale": "unit"}, "'unit'"),
+        (np.eye(5), {"tol": 0}, "tol=0"),
+        (np.eye(5), {"max_weight": np.nan}, "max_weight=nan"),
+        (np.eye(5), {"max_iter": 0}, "max_iter=0"),
+        (np.eye(5), {"oversampling": 0.5}, "oversampling=0.5"),
+        (np.eye(5), {"n_jobs": 0}, "n_jobs=0"),
+        (np.eye(5), {"prior_strength": -1}, "prior_strength=-1"),
+        (np.eye(5), {"prior": np.eye(4)}, r"prior has shape \(4, 4\)"),
+        (np.eye(5), {"prior": np.triu(np.ones((5, 5)), 1)}, "prior is not symmetric"),
+        (np.eye(5), {"prior": -np.ones((5, 5))}, "negative"),
+        (np.eye(5), {"neighbors": (np.ones((5, 1), int), None), "n_neighbors": 3}, "1 entries, n_neighbors=3 needs at least 4"),
+        (np.ones((4, 5)), {"metric": "precomputed"}, r"square matrix.*\(4, 5\)"),
+        (-np.ones((5, 5)), {"metric": "precomputed"}, "negative.*-1"),
+        (np.arange(25.0).reshape(5, 5), {"metric": "precomputed"}, r"not symmetric: \(0, 4\) holds 4, \(4, 0\) holds 20"),
+        (sp.csr_matrix(np.triu(np.ones((5, 5)), 1)), {"metric": "precomputed"}, r"\(0, 1\) is stored, \(1, 0\) is not"),
+        (sp.csr_matrix(np.eye(5)), {"metric": "precomputed"}, "Sample 0 has no allowed edge"),
+        (sp.csr_matrix(np.eye(6)[::-1]), {"metric": "precomputed"}, "n_neighbors=2, but the allowed edges give a node 1 "),
+    ],
+)
+def test_wrong_input_gets_its_own_error(X, parameters, message):
+    with pytest.raises(ValueError, match=message):
+        GraphLearner(**{"n_neighbors": 2, **parameters}).fit(X)
+
+
+def test_wrong_calls_get_their_own_error():
+    with pytest.raises(NotFittedError):
+        GraphLearner().transform(DIGITS)
+    with pytest.raises(ValueError, match="n_neighbors is empty"):
+        degree_path(DIGITS, [])
+    with pytest.raises(ValueError, match="64"):
+        GraphLearner(4).fit(DIGITS[:100]).transform(DIGITS[:5, :10])
+
+
+def test_a_matrix_that_differs_by_rounding_is_symmetric_enough(rng):
+    Z = pairwise_distances(DIGITS[:100].astype(np.float32), metric="sqeuclidean")
+    Z[3, 4] *= 1 + 1e-6
+    assert_is_graph(learn_graph(Z, 5, metric="precomputed"), 100)
+
+
+def test_solve_takes_what_the_learner_found():
+    learner = GraphLearner(6).fit(DIGITS[:300])
+    from conftest import candidates_of
+
+    again = solve(Problem(candidates_of(DIGITS[:300], 299), learner.theta_), tol=1e-10)
+    assert relative_l1(learner.graph_, again.weights) < 1e-3
