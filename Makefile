@@ -17,7 +17,7 @@ demo: $(VENV)/installed  ## learn a graph of the digits, or of DATA=your_file.np
 	$(BIN)/python examples/demo.py --neighbors $(K) $(DATA)
 
 test: lint types  ## lint, types and tests
-	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal
+	OMP_WAIT_POLICY=passive $(BIN)/python -m pytest --numprocesses 2 --dist worksteal
 
 lint: $(VENV)/installed
 	$(BIN)/ruff check .

@@ -83,6 +83,7 @@ def test_a_comparison_stops_counting_when_lambda_has_risen_too_far(rng):
 
 def test_groups_of_duplicates_end_the_growth_instead_of_the_memory(rng, monkeypatch):
     monkeypatch.setattr(certify, "PAIRS_PER_NODE", 2)
+    monkeypatch.setattr(certify, "PAIRS", 0)
     X = np.repeat(rng.normal(size=(4, 2)), 50, axis=0)
     candidates = candidates_of(X, 5)
     lam = solve(Problem(candidates, 1.0), tol=1e-8).dual

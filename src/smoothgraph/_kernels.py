@@ -77,8 +77,9 @@ def node_dual(a, count, s, upper, base):
             else:
                 hi = min(hi, s)
             s = _root(m, total - 2.0 * capped, base) if m > 0 else 1.0 / capped - base
-            if upper < np.inf and not lo <= s <= hi:
+            if upper < np.inf and not lo < s < hi:
                 s = 0.5 * (lo + hi) if hi < np.inf else 2.0 * (base + lo) - base
+                m = -1  # not a root of this piece
         last_m, last_full = m, full
         m, total, full = _piece(a, count, s, upper)
         if m == last_m and full == last_full:
@@ -537,9 +538,11 @@ def new_rows(a, upper):
     rows, width = a.shape
     lam, w = np.empty(rows), np.empty((rows, width))
     for r in prange(rows):
-        padded = np.empty(width + SIMD)
-        padded[:width] = a[r]
-        lam[r] = node_dual(padded, _pad(padded, width), 0.0, upper, 0.0)[0]
-        for s in range(width):
-            w[r, s] = min(max(0.5 * (lam[r] - a[r, s]), 0.0), upper)
+        base = max(a[r].min(), 0.0)  # of a far sample all costs are large and the weights small: count from the smallest
+        costs = np.empty(width + SIMD)
+        costs[:width] = a[r] - base
+        s = node_dual(costs, _pad(costs, width), 0.0, upper, base)[0]
+        lam[r] = base + s
+        for c in range(width):
+            w[r, c] = min(max(0.5 * (s - costs[c]), 0.0), upper)
     return lam, w

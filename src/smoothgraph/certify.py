@@ -22,7 +22,8 @@ from smoothgraph.samples import ROWS
 FACTOR, EXTENSIONS = 4, 2  # lists of nodes that need it become this many times longer, so many times
 SLACK = 1.1  # pairs are let in up to this factor beyond what is needed, so that λ and θ may still move
 COMPARE_WORK = 2e11  # multiplications that comparing with every sample may cost when the lists are approximate: seconds
-PAIRS_PER_NODE = 50  # comparing gives up when it finds more: groups of duplicates have n² pairs of positive weight
+# Comparing gives up when it finds more pairs than either: groups of duplicates have n² pairs of positive weight.
+PAIRS_PER_NODE, PAIRS = 50, 10_000_000
 MOST_TWO_HOPS = 1024
 
 
@@ -87,7 +88,7 @@ def _nearest_of_two_hops(samples, candidates, nodes, width):
 
 def _compare(support, samples, nodes, theta, lam):
     limits = SLACK * lam / (2.0 * theta)
-    pairs = pairs_nearer_than(samples, nodes, limits, PAIRS_PER_NODE * samples.n)
+    pairs = pairs_nearer_than(samples, nodes, limits, max(PAIRS_PER_NODE * samples.n, PAIRS))
     if pairs is None:
         return replace(support, exhausted=True)
     comparisons = (*support.comparisons, Comparison(nodes, limits))

@@ -84,6 +84,7 @@ class GraphLearner(TransformerMixin, BaseEstimator):
     n_neighbors_ : the mean degree reached.
     n_incomplete_ : nodes without a support certificate. 0 means that the graph is the optimum over all pairs of samples.
     n_components_ : connected components of the graph.
+    n_iter_ : sweeps of the last solve.
     neighbors_ : the backend that found the lists: "exact", "approximate", "given lists", "allowed edges" or a class name.
     scale_ : the factor between `solution_.weights` and `graph_`.
     seconds_ : seconds per stage.
@@ -233,7 +234,7 @@ class GraphLearner(TransformerMixin, BaseEstimator):
             self.n_components_ = int(connected_components(weights, directed=False, return_labels=False))
             say(f"{weights.nnz // 2} edges, {self.n_components_} components")
         self.theta_, self.theta_bounds_ = settled.problem.theta, bounds
-        self.n_neighbors_ = weights.nnz / samples.n
+        self.n_neighbors_, self.n_iter_ = weights.nnz / samples.n, self.solution_.n_iter
         self.n_incomplete_ = int(settled.failing.size)
         *_, theta, upper = settled.problem.arrays
         self._samples, self._one_node = samples, (theta, upper, self.solution_.dual * settled.problem.shrink)

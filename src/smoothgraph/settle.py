@@ -81,7 +81,7 @@ def _land(support, theta, degree, make_problem, lam, changed, gap, max_iter, fin
     log_theta, low, high = np.log(theta), -np.inf, np.inf  # the degree is too large at low, too small at high
     seen, best, best_miss = [], None, np.inf
     for _ in range(LANDINGS):
-        problem = make_problem(support.candidates, float(np.exp(log_theta)))
+        problem = make_problem(support.candidates, theta)
         point = ascend(problem, gap, max_iter, lam, changed)
         changed = None
         if degree is None:
@@ -96,6 +96,7 @@ def _land(support, theta, degree, make_problem, lam, changed, gap, max_iter, fin
         if high - low < 1e-9:
             break
         log_theta = _next_log_theta(seen, low, high)
+        theta = float(np.exp(log_theta))
     return best
 
 
