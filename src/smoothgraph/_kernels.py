@@ -124,6 +124,7 @@ def sweep(indptr, indices, z, theta, upper, base, lam, fresh, restless, woken, q
         for block in prange(first, first + lanes):
             begin, end = bounds[block], bounds[block + 1]
             a = np.empty(longest_row + SIMD)
+            gap = 0.0
             for i in range(begin, end):
                 fresh[i] = lam[i]
             for i in range(begin, end):
@@ -139,12 +140,13 @@ def sweep(indptr, indices, z, theta, upper, base, lam, fresh, restless, woken, q
                 fresh[i] = max(lam[i] + relax * (best - lam[i]), 0.5 * (best - base[i]))  # λ at least halves
                 x = degree * (base[i] + lam[i])
                 share = x - 1.0 - np.log(x) if x > 0.0 else 1.0
-                gaps[block] += share
+                gap += share
                 restless[i] = share > quiet
                 if restless[i]:
                     for s in range(count):
                         if a[s] < max(best, lam[i]):
                             woken[indices[indptr[i] + s]] = True  # several threads may write it: all write the same
+            gaps[block] = gap
         for i in prange(bounds[first], bounds[first + lanes]):
             lam[i] = fresh[i]
     for i in prange(lam.size):
@@ -407,17 +409,19 @@ def tidy_lists(own, lists, distances, width):
 
 
 @compiled
-def near_pairs(tile, first_column, nodes, limits):
-    """The (row, sample) of every entry below the sum of both limits; row r is nodes[r], a column first_column + c."""
+def near_pairs(tile, samples, nodes, limits):
+    """The (row, sample) of every entry below the sum of both limits; row r is nodes[r], column c is samples[c]."""
     rows, columns = tile.shape
     row, column = np.empty(columns, np.int32), np.empty(columns, np.int32)
+    column_limits = limits[samples]
     count = 0
     for r in range(rows):
         if count + columns > row.size:
             row, column = np.append(row, np.empty_like(row)), np.append(column, np.empty_like(column))
+        limit = limits[nodes[r]]
         for c in range(columns):
-            if tile[r, c] < limits[nodes[r]] + limits[first_column + c] and first_column + c != nodes[r]:
-                row[count], column[count] = r, first_column + c
+            if tile[r, c] < limit + column_limits[c] and samples[c] != nodes[r]:
+                row[count], column[count] = r, samples[c]
                 count += 1
     return row[:count].copy(), column[:count].copy()
 

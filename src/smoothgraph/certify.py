@@ -55,14 +55,18 @@ def failing_nodes(support: Support, theta: float, lam: np.ndarray) -> np.ndarray
     return np.flatnonzero(failing).astype(np.int32)
 
 
-def grow(support: Support, samples, nodes: np.ndarray, theta: float, lam: np.ndarray, exact: bool) -> Support:
-    """A larger support for `nodes`.
+def compares(nodes: np.ndarray, samples, exact: bool) -> bool:
+    """Whether `grow` compares these nodes with every sample, rather than extend their lists.
 
-    With exact lists they are compared with every sample, which costs what longer lists would and lets in no more than is
-    needed; with approximate lists they are if that is affordable. Else the lists are extended from neighbours of neighbours.
+    With exact lists a comparison costs what longer lists would and lets in no more than is needed; with approximate ones it
+    is made where it is affordable.
     """
-    work = float(nodes.size) * samples.n * (samples.n_features + 60)
-    if exact or work <= COMPARE_WORK:
+    return exact or float(nodes.size) * samples.n * (samples.n_features + 60) <= COMPARE_WORK
+
+
+def grow(support: Support, samples, nodes: np.ndarray, theta: float, lam: np.ndarray, exact: bool) -> Support:
+    """A larger support for `nodes`, by comparison with every sample or from the neighbours of their neighbours."""
+    if compares(nodes, samples, exact):
         return _compare(support, samples, nodes, theta, lam)
     if support.extensions < EXTENSIONS and support.width < samples.n - 1:
         return _extend(support, samples, nodes)
@@ -87,9 +91,21 @@ def _nearest_of_two_hops(samples, candidates, nodes, width):
 
 
 def _compare(support, samples, nodes, theta, lam):
+    """Let in every pair of `nodes` that may have weight. Who was compared before need only meet those whose λ has risen."""
     limits = SLACK * lam / (2.0 * theta)
-    pairs = pairs_nearer_than(samples, nodes, limits, max(PAIRS_PER_NODE * samples.n, PAIRS))
-    if pairs is None:
+    most = max(PAIRS_PER_NODE * samples.n, PAIRS)
+    comparisons, found = list(support.comparisons), []
+    for known in reversed(support.comparisons):
+        risen = lam > 2.0 * theta * known.limits
+        again = np.intersect1d(nodes, known.nodes[~risen[known.nodes]])
+        if again.size:
+            raised = np.where(risen, np.maximum(known.limits, limits), known.limits)
+            found.append(pairs_nearer_than(samples, again, raised, most, among=np.flatnonzero(risen).astype(np.int32)))
+            comparisons.append(Comparison(again, raised))
+            nodes = np.setdiff1d(nodes, again)
+    found.append(pairs_nearer_than(samples, nodes, limits, most))
+    if any(pairs is None for pairs in found):
         return replace(support, exhausted=True)
-    comparisons = (*support.comparisons, Comparison(nodes, limits))
-    return replace(support, candidates=add_pairs(support.candidates, *pairs), comparisons=comparisons)
+    i, j, z = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    comparisons.append(Comparison(nodes, limits))
+    return replace(support, candidates=add_pairs(support.candidates, i, j, z), comparisons=tuple(comparisons))

@@ -167,13 +167,15 @@ def nearest_to_new(samples, Q, k: int, offset):
     return lists, samples.distances(Q, lists), cuts
 
 
-def pairs_nearer_than(samples, nodes, limits, most: int):
+def pairs_nearer_than(samples, nodes, limits, most: int, among=None):
     """All pairs (a node of `nodes`, another sample) with squared distance < limit(node) + limit(other), by brute force.
 
-    `limits` has one number per sample. Returns arrays (i, j, squared distance), or None if there are more than `most` pairs.
+    `limits` has one number per sample; `among` restricts the others. Returns arrays (i, j, squared distance), or None if there
+    are more than `most` pairs.
     """
-    found = _over_blocks(lambda rows: _near_pairs(samples, nodes[rows], limits, most), len(nodes))
-    i, j = np.concatenate(found, axis=1)
+    among = np.arange(samples.n, dtype=np.int32) if among is None else among
+    found = _over_blocks(lambda rows: _near_pairs(samples, nodes[rows], among, limits, most), len(nodes))
+    i, j = np.concatenate([np.empty((2, 0), np.int32), *found], axis=1)
     if i.size >= most:
         return None
     z = [samples.distances(samples.own(i[rows]), j[rows, None])[:, 0] for rows in _blocks(i.size, 64 * ROWS)]
@@ -186,7 +188,7 @@ def _over_blocks(work, count):
     A thread multiplies its own matrices: threads of BLAS and threads of ours, by turns, would wait for each other.
     """
     threads = numba.get_num_threads()
-    size = min(ROWS, -(-count // threads))
+    size = max(1, min(ROWS, -(-count // threads)))
     blocks = _blocks(count, size)
     with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(threads) as pool:
         return list(pool.map(work, blocks))
@@ -226,10 +228,11 @@ def _blocks(count, size):
     return [slice(begin, begin + size) for begin in range(0, count, size)]
 
 
-def _near_pairs(samples, nodes, limits, most):
+def _near_pairs(samples, nodes, among, limits, most):
     found = [np.empty((2, 0), np.int32)]
-    for first, tile in samples.bound_tiles(samples.own(nodes)):
-        row, column = _kernels.near_pairs(tile, first, nodes, limits)
+    for first, tile in samples.bound_tiles(samples.own(nodes), among=None if among.size == samples.n else among):
+        columns = among[first : first + tile.shape[1]]
+        row, column = _kernels.near_pairs(tile, columns, nodes, limits)
         found.append(np.stack([nodes[row], column]))
         most -= row.size
         if most <= 0:

@@ -55,8 +55,10 @@ class Samples:
     def _centred(self, X):
         return X if self._centre is None else X - self._centre
 
-    def bound_tiles(self, Q, precise: bool = False):
+    def bound_tiles(self, Q, precise: bool = False, among=None):
         """Yield (first column, tile): lower bounds of the squared distances of queries Q to COLUMNS samples at a time.
+
+        The columns are all samples, or those listed in `among`.
 
         A matrix product rounds: its entries are off by at most (d + 16)·u·(‖q‖² + ‖x‖²), u the unit roundoff, which is
         taken off. What a bound rules out is ruled out for certain; `precise` computes in float64.
@@ -65,8 +67,9 @@ class Samples:
         keep = 1.0 - (self.n_features + 16) * float(np.finfo(kind).eps) / 2.0
         Q = self._centred(Q).astype(kind, copy=False)
         norms = keep * _squared_norms(Q)
-        for begin in range(0, self.n, COLUMNS):
-            block = self._centred(self.X[begin : begin + COLUMNS]).astype(kind, copy=False)
+        for begin in range(0, self.n if among is None else len(among), COLUMNS):
+            columns = slice(begin, begin + COLUMNS)
+            block = self._centred(self.X[columns if among is None else among[columns]]).astype(kind, copy=False)
             block_norms = keep * _squared_norms(block)
             if sp.issparse(block):
                 tile = (Q @ block.T).toarray()
@@ -111,8 +114,8 @@ class DistanceMatrix:
     def own(self, nodes):
         return self.Z[nodes]
 
-    def bound_tiles(self, Q, precise=False):
-        yield 0, np.array(Q)
+    def bound_tiles(self, Q, precise=False, among=None):
+        yield 0, np.array(Q if among is None else Q[:, among])
 
     def distances(self, Q, lists):
         return np.where(lists < 0, np.asarray(np.inf, Q.dtype), np.take_along_axis(Q, np.maximum(lists, 0), axis=1))

@@ -12,14 +12,14 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from smoothgraph.candidates import Candidates
-from smoothgraph.certify import Support, failing_nodes, grow
+from smoothgraph.certify import Support, compares, failing_nodes, grow
 from smoothgraph.solvers.nodewise import Ascent, ascend
 from smoothgraph.solvers.problem import Problem
 
 ROUNDS = 20  # of growing the support
 LANDINGS = 25  # solves in search of θ
 COARSE_GAP = 1e-4  # while θ and the support still change: the degree is then right to about 0.1 %
-DEGREE_TOL, FINAL_DEGREE_TOL = 0.004, 0.008  # the second is what is promised, less what is left of the first
+DEGREE_TOL = 0.006  # relative; 0.01 is promised
 LARGEST_STEP = np.log(4.0)
 
 
@@ -39,8 +39,8 @@ def settle(
     degree: float | None,
     make_problem: Callable[[Candidates, float], Problem],
     *,
-    samples=None,
-    exact: bool = False,
+    samples,
+    exact: bool,
     complete: bool = True,
     tol: float,
     max_iter: int,
@@ -49,12 +49,13 @@ def settle(
     """Solve at θ, or at the θ that gives `degree` neighbours per node; with `complete`, on a support that is large enough."""
     gap, lam, changed = max(tol, COARSE_GAP), None, None
     for _ in range(ROUNDS):
-        problem, point = _land(support, theta, degree, make_problem, lam, changed, gap, max_iter, final=gap <= tol)
+        problem, point = _land(support, theta, degree, make_problem, lam, changed, gap, max_iter)
         theta, lam = problem.theta, point.lam
         dual = lam + problem.base
         failing = failing_nodes(support, theta * problem.shrink, dual)
         say(f"θ {theta:.6g}, degree {point.mean_degree:.3f}, gap {point.gap:.1e}, {problem.n - failing.size} nodes certified")
-        if complete and failing.size and samples is not None and not support.exhausted:
+        growing = complete and failing.size and not support.exhausted
+        if growing and (gap <= tol or not compares(failing, samples, exact)):
             before = np.diff(support.candidates.indptr)
             support = grow(support, samples, failing, theta * problem.shrink, dual, exact)
             changed = before != np.diff(support.candidates.indptr)
@@ -72,12 +73,12 @@ def settle(
     return Settled(problem, point, support, failing)
 
 
-def _land(support, theta, degree, make_problem, lam, changed, gap, max_iter, final):
+def _land(support, theta, degree, make_problem, lam, changed, gap, max_iter):
     """Solve, at θ or at the θ near it for which the mean degree is right: secant steps on log degree against log θ.
 
     `lam` is the optimum at θ but for the nodes marked `changed`.
     """
-    tolerance = 0.0 if degree is None else max((FINAL_DEGREE_TOL if final else DEGREE_TOL) * degree, 1.0 / support.candidates.n)
+    tolerance = 0.0 if degree is None else max(DEGREE_TOL * degree, 1.0 / support.candidates.n)
     log_theta, low, high = np.log(theta), -np.inf, np.inf  # the degree is too large at low, too small at high
     seen, best, best_miss = [], None, np.inf
     for _ in range(LANDINGS):

@@ -137,7 +137,7 @@ class _Sweeper:
             visits -= nodes.size + self.n // 200  # finding them costs too
             few = nodes.size <= max(FEW * self.n, FEW * SERIAL)
             self._round(lam, tol, RELAX if few else 1.0, *(_one_block(self.n) if few else self.blocks))
-            if few and rounds % EXCHANGE_EVERY == 0:
+            if rounds % EXCHANGE_EVERY == 0 and nodes.size <= FEW * SERIAL:
                 _kernels.exchange(*self.arrays, lam, nodes, self.longest_row)
         return estimate / self.n, visits > 0
 
