@@ -75,9 +75,10 @@ def test_a_comparison_stops_counting_when_lambda_has_risen_too_far(rng):
     failing = failing_nodes(Support(candidates, 4), theta, lam)
     compared = grow(Support(candidates, 4), samples, failing, theta, lam, exact=True)
     assert failing_nodes(compared, theta, lam).size == 0
-    assert failing_nodes(compared, theta, lam * 1.05).size == np.setdiff1d(
-        failing_nodes(Support(candidates, 4), theta, lam * 1.05), failing
-    ).size
+    assert (
+        failing_nodes(compared, theta, lam * 1.05).size
+        == np.setdiff1d(failing_nodes(Support(candidates, 4), theta, lam * 1.05), failing).size
+    )
     assert set(failing) <= set(failing_nodes(compared, theta, lam * 1.2))
 
 

@@ -1,7 +1,11 @@
 """The shape of the package: what may import what, and what is public."""
 
 import ast
+import subprocess
+import sys
 from pathlib import Path
+
+import pytest
 
 import smoothgraph
 
@@ -58,7 +62,15 @@ def test_a_stage_imports_only_the_stages_to_its_left():
 def test_public_names_exist_and_say_what_they_are():
     for name in smoothgraph.__all__:
         assert getattr(smoothgraph, name).__doc__, name
+        assert name in dir(smoothgraph)
     assert sorted(smoothgraph.__all__) == list(smoothgraph.__all__)
+    with pytest.raises(AttributeError, match="GraphLearnr"):
+        smoothgraph.GraphLearnr  # noqa: B018
+
+
+def test_importing_the_package_imports_nothing_heavy():
+    loaded = "import sys, smoothgraph; print({'sklearn', 'numba', 'scipy', 'numpy'} & set(sys.modules))"
+    assert subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True).stdout.strip() == "set()"
 
 
 def test_every_module_says_what_it_does():

@@ -71,7 +71,7 @@ def test_a_judge_that_sees_all_pairs_confirms_the_gap(rng):
     P = log.objective(np.asarray(solution.weights[i, j]).ravel(), i, j, z, learner.theta_, 1500)
     D = log.dual_objective(solution.dual, i, j, z, learner.theta_)
     assert learner.n_incomplete_ == 0
-    assert (P - D) / 1500 == pytest.approx(solution.gap, abs=1e-9)
+    assert solution.gap == pytest.approx((P - D) / 1500, abs=1e-9)
     assert solution.gap <= 1e-6
     assert solution.status is Status.CONVERGED
 
@@ -353,7 +353,11 @@ def test_duplicates_make_a_graph_without_nan(rng):
         (np.eye(5), {"prior": np.eye(4)}, r"prior has shape \(4, 4\)"),
         (np.eye(5), {"prior": np.triu(np.ones((5, 5)), 1)}, "prior is not symmetric"),
         (np.eye(5), {"prior": -np.ones((5, 5))}, "negative"),
-        (np.eye(5), {"neighbors": (np.roll(np.arange(5), 1)[:, None], None), "n_neighbors": 3}, "1 entries, n_neighbors=3 needs at least 4"),
+        (
+            np.eye(5),
+            {"neighbors": (np.roll(np.arange(5), 1)[:, None], None), "n_neighbors": 3},
+            "1 entries, n_neighbors=3 needs at least 4",
+        ),
         (np.ones((4, 5)), {"metric": "precomputed"}, r"square matrix.*\(4, 5\)"),
         (-np.ones((5, 5)), {"metric": "precomputed"}, "negative.*-1"),
         (np.arange(25.0).reshape(5, 5), {"metric": "precomputed"}, r"not symmetric: \(0, 4\) holds 4, \(4, 0\) holds 20"),

@@ -78,7 +78,9 @@ def test_sparse_and_dense_samples_have_the_same_lists(rng, metric):
     sparse, dense = (find_neighbors(Samples(x, metric), 8, ExactBackend()) for x in (sp.csr_matrix(X), X.toarray()))
     np.testing.assert_allclose(sparse.distances, dense.distances, rtol=1e-9, atol=1e-12)
     expected = pairwise_distances(X.toarray(), metric="sqeuclidean" if metric == "euclidean" else metric)
-    np.testing.assert_allclose(dense.distances, brute_force(expected * (2 if metric == "cosine" else 1), 8), rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(
+        dense.distances, brute_force(expected * (2 if metric == "cosine" else 1), 8), rtol=1e-6, atol=1e-9
+    )
 
 
 def test_a_distance_matrix_is_searched_like_samples(rng):

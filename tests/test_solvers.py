@@ -66,7 +66,7 @@ def test_the_judge_confirms_objective_dual_and_gap(rng, solver, options):
     D = log.dual_objective(solution.dual, i, j, z, problem.theta, problem.max_weight, **model)
     assert solution.objective == pytest.approx(P, abs=1e-9 * problem.n)
     assert solution.dual_objective == pytest.approx(D, abs=1e-9 * problem.n)
-    assert 0 <= (P - D) / problem.n + 1e-12
+    assert (P - D) / problem.n + 1e-12 >= 0
     assert solution.gap == pytest.approx((P - D) / problem.n, abs=1e-9)
     assert solution.gap <= 1e-7
     assert solution.status is Status.CONVERGED

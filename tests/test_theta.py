@@ -49,7 +49,8 @@ def test_distances_scale_out_of_theta(z, theta, factor):
 
 
 @given(
-    arrays(np.float64, st.tuples(st.integers(1, 6), st.integers(1, 6)), elements=st.integers(0, 3).map(float)), st.integers(1, 6)
+    arrays(np.float64, st.tuples(st.integers(1, 6), st.integers(1, 6)), elements=st.integers(0, 3).map(float)),
+    st.integers(1, 6),
 )
 def test_bounds_are_finite_and_positive_whatever_the_ties(z, k):
     z = np.sort(z, axis=1)

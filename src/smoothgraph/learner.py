@@ -181,7 +181,7 @@ class GraphLearner(TransformerMixin, BaseEstimator):
         with self._stage("neighbors") as say:
             if self.metric == "precomputed":
                 X = _checks.check_squared_distances(X)
-                samples = DistanceMatrix(X)
+                samples: Samples | DistanceMatrix = DistanceMatrix(X)
                 if sp.issparse(X):
                     self.neighbors_ = "allowed edges"
                     say(f"{X.nnz // 2} allowed edges given")

@@ -5,6 +5,8 @@ distances of chosen pairs, summed as Σ(x−y)² so that duplicates are at exact
 from a matrix product, to search in. The cosine metric is the Euclidean one between rows scaled to length 1: z = 2(1 − cos).
 """
 
+from typing import Any
+
 import numpy as np
 import scipy.sparse as sp
 
@@ -95,7 +97,7 @@ class DistanceMatrix:
     """
 
     def __init__(self, Z):
-        self.Z = None if sp.issparse(Z) else Z
+        self.Z: Any = None if sp.issparse(Z) else Z
         self.dtype, self.n, self.n_features = Z.dtype, Z.shape[0], Z.shape[0]
 
     @property

@@ -120,7 +120,7 @@ class _Sweeper:
         self.fresh, self.restless, self.woken = np.empty(self.n), np.empty(self.n, np.bool_), np.empty(self.n, np.bool_)
 
     def sweep(self, lam, tol, restless=None):
-        """Update every node, or those marked, then for as long again those alone that are far from their optimum, or next to one that was.
+        """Update every node, or those marked, then for as long again only those far from their optimum, or next to one.
 
         Most nodes settle in a few sweeps. What stays are far outliers that have little but each other: they need many
         visits, and are few enough to have them, in strict order, because two that are updated side by side overshoot, with

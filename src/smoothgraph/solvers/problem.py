@@ -21,7 +21,6 @@ import scipy.sparse as sp
 
 from smoothgraph.candidates import Candidates
 
-
 FARTHEST = 1e10
 FAR = 1e4  # 2θz to the nearest neighbour from which a node counts as a far outlier
 

@@ -1,0 +1,33 @@
+"""Exact against approximate search in cold processes: where `neighbors="auto"` should change from one to the other."""
+
+import json
+import subprocess
+import sys
+
+SCRIPT = """
+import json, sys, time
+from benchmarks import data
+from smoothgraph.neighbors import choose_backend, find_neighbors
+from smoothgraph.samples import Samples
+samples = Samples(getattr(data, sys.argv[1])(int(sys.argv[2])))
+start = time.perf_counter()
+lists = find_neighbors(samples, 15, choose_backend(sys.argv[3], samples, random_state=0))
+print(json.dumps({"seconds": time.perf_counter() - start, "sum": float(lists.distances.sum())}))
+"""
+SIZES = (("mnist", 20_000), ("mnist", 60_000), ("molecules", 50_000), ("molecules", 150_000), ("forest_cover", 100_000))
+
+
+def run():
+    for name, n in SIZES:
+        exact, approximate = (cold(name, n, backend) for backend in ("exact", "approximate"))
+        yield {
+            "benchmark": f"15 neighbours in a cold process, {name} {n:,}",
+            "exact_seconds": exact["seconds"],
+            "approximate_seconds": approximate["seconds"],
+            "ratio": exact["seconds"] / approximate["seconds"],
+        }
+
+
+def cold(name, n, backend):
+    done = subprocess.run([sys.executable, "-c", SCRIPT, name, str(n), backend], check=True, capture_output=True, text=True)
+    return json.loads(done.stdout)
