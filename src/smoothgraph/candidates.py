@@ -4,7 +4,7 @@ In: neighbour lists, or a sparse matrix of squared distances. Out: `Candidates`:
 ends, with its squared distance, in CSR arrays, and how far each node has looked. Columns are not sorted.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numba
 import numpy as np
@@ -91,5 +91,8 @@ def add_pairs(candidates: Candidates, i, j, z) -> Candidates:
 def _merge(candidates, nodes, lists, distances, place, reach):
     csr = candidates.indptr, candidates.indices
     new = _kernels.mark_new_edges(nodes, lists, place, *csr)
-    merged = _kernels.merge_edges(nodes, lists, distances, new, *csr, candidates.z, numba.get_num_threads())
-    return Candidates(*merged, reach)
+    if not new.any():
+        return replace(candidates, reach=reach)
+    shares = numba.get_num_threads()
+    indptr, indices, z = _kernels.merge_edges(nodes, lists, distances, new, *csr, candidates.z, shares)
+    return Candidates(indptr, indices, z, reach)

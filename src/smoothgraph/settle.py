@@ -47,22 +47,24 @@ def settle(
     say: Callable[[str], None],
 ) -> Settled:
     """Solve at θ, or at the θ that gives `degree` neighbours per node; with `complete`, on a support that is large enough."""
-    gap, lam, changed = max(tol, COARSE_GAP), None, None
+    gap = max(tol, COARSE_GAP)
+    problem, point = _land(support, theta, degree, make_problem, None, None, gap, max_iter)
     for _ in range(ROUNDS):
-        problem, point = _land(support, theta, degree, make_problem, lam, changed, gap, max_iter)
-        theta, lam = problem.theta, point.lam
-        dual = lam + problem.base
+        theta, dual = problem.theta, point.lam + problem.base
         failing = failing_nodes(support, theta * problem.shrink, dual)
         say(f"θ {theta:.6g}, degree {point.mean_degree:.3f}, gap {point.gap:.1e}, {problem.n - failing.size} nodes certified")
         growing = complete and failing.size and not support.exhausted
         if growing and (gap <= tol or not compares(failing, samples, exact)):
-            before = np.diff(support.candidates.indptr)
+            before = support.candidates.indptr
             support = grow(support, samples, failing, theta * problem.shrink, dual, exact)
-            changed = before != np.diff(support.candidates.indptr)
+            if support.candidates.indptr is before:  # nothing came in: the solution stands, and may be certified now
+                continue
+            changed = np.diff(before) != np.diff(support.candidates.indptr)
         elif gap <= tol:
             break
         else:
             gap, changed = tol, None
+        problem, point = _land(support, theta, degree, make_problem, point.lam, changed, gap, max_iter)
     if degree is not None and abs(point.mean_degree - degree) > max(0.01 * degree, 2.0 / problem.n):
         warnings.warn(
             f"Wanted {degree} neighbours per node, the nearest that any θ gives is {point.mean_degree:.4g}. Equal distances, "
@@ -70,6 +72,7 @@ def settle(
             ConvergenceWarning,
             stacklevel=4,
         )
+    failing = failing_nodes(support, problem.theta * problem.shrink, point.lam + problem.base)
     return Settled(problem, point, support, failing)
 
 

@@ -46,20 +46,24 @@ def solve_one_node(z, theta: float) -> OneNode:
     >>> from smoothgraph import solve_one_node
     >>> solution = solve_one_node([1.0, 1.5, 9.0], theta=1.0)
     >>> solution.k, solution.weights.round(3).tolist()
-    (2, [0.593, 0.093, 0.0])
+    (2, [0.569, 0.069, 0.0])
     """
     z = np.asarray(z, dtype=np.float64)
     if z.ndim != 1 or z.size == 0 or not np.isfinite(z).all() or z.min() < 0:
         raise ValueError(f"z has shape {z.shape}: a non-empty vector of finite, non-negative squared distances is needed.")
     if not (np.isfinite(theta) and theta > 0):
         raise ValueError(f"theta={theta!r} must be a positive, finite number.")
-    ordered = theta * np.sort(z)
-    i = np.arange(1, z.size + 1)
-    b = np.cumsum(ordered)
-    lam = (b + np.sqrt(b * b + 4.0 * i)) / (2.0 * i)
-    ended = np.flatnonzero(lam[:-1] <= ordered[1:])
+    # Counted from the nearest, base = θz₁, so that small weights are no differences of large numbers: s = λ − base solves
+    # (i·s − b)(base + s) = 1, b the sum of the first i shifted distances.
+    base = theta * z.min()
+    shifted = theta * (z - z.min())
+    ordered = np.sort(shifted)
+    i, b = np.arange(1, z.size + 1), np.cumsum(ordered)
+    p, root = i * base - b, np.sqrt((i * base + b) ** 2 + 4.0 * i)
+    s = np.where(p > 0.0, 2.0 * (b * base + 1.0) / (np.abs(p) + root), (root - p) / (2.0 * i))
+    ended = np.flatnonzero(s[:-1] <= ordered[1:])
     k = int(ended[0]) + 1 if ended.size else z.size
-    return OneNode(np.maximum(0.0, lam[k - 1] - theta * z), float(lam[k - 1]), k)
+    return OneNode(np.maximum(0.0, s[k - 1] - shifted), float(base + s[k - 1]), k)
 
 
 def theta_bounds(lists, k: int) -> ThetaBounds:
