@@ -33,25 +33,34 @@ def _root(m, b, base):
 def _pad(a, count):
     """Fill a[count:] up to a whole number of SIMD steps with what is never an edge; returns the padded count."""
     padded = (count + SIMD - 1) // SIMD * SIMD
-    a[count:padded] = NEVER
+    for s in range(count, padded):
+        a[s] = NEVER
     return padded
 
 
 @compiled
-def _piece(a, count, lam, upper):
-    """The linear piece of Σⱼ clip((λ − aⱼ)/2, 0, upper) at λ: how many terms are free, their Σaⱼ, and how many are full."""
-    m, total, full = 0, 0.0, 0
+def _free(a, count, s):
+    """How many of a[:count] are below s, and their sum."""
+    m, total = 0, 0.0
     for j in range(count):
-        above = a[j] < lam
-        m += above
-        total += above * a[j]
+        below = a[j] < s
+        m += below
+        total += below * a[j]
+    return m, total
+
+
+@compiled
+def _piece(a, count, s, upper):
+    """The linear piece of Σⱼ clip((s − aⱼ)/2, 0, upper) at s: how many terms are free, their Σaⱼ, and the sum of the full."""
+    m, total = _free(a, count, s)
+    full = 0
     if upper < np.inf:
         for j in range(count):
-            if lam - a[j] >= 2.0 * upper:
+            if s - a[j] >= 2.0 * upper:
                 m -= 1
                 total -= a[j]
                 full += 1
-    return m, total, full
+    return m, total, full * upper if full > 0 else 0.0
 
 
 @compiled
@@ -59,32 +68,46 @@ def node_dual(a, count, s, upper, base):
     """Solve (base + s)·Σⱼ clip((s − aⱼ)/2, 0, upper) = 1 over a[:count], padded, from the guess s; returns (s, sum there).
 
     Newton's method that keeps 1/(base + s) as it is: on each linear piece of the sum the root is that of a quadratic
-    (Theorem 1), and the pieces are nested in s, so equal counts mean the same piece and an exact root. Without an upper bound
-    the iterates decrease after the first step; with one, a bracket guards them.
+    (Theorem 1), and the pieces are nested in s, so equal counts mean the same piece and an exact root. The iterates decrease
+    after the first step.
     """
+    if upper < np.inf:
+        return _bounded_node_dual(a, count, s, upper, base)
+    m, total = _free(a, count, s)
+    degree = 0.5 * (m * s - total)
+    last = -1
+    while m != last:
+        last = m
+        s = _root(m, total, base) if m > 0 else _root(1, a[:count].min(), base)  # below every term: the first alone
+        m, total = _free(a, count, s)
+    return s, degree
+
+
+@compiled
+def _bounded_node_dual(a, count, s, upper, base):
+    """`node_dual` with an upper bound: the sum is no longer convex, so a bracket guards the iterates."""
     m, total, full = _piece(a, count, s, upper)
-    capped = full * upper if full > 0 else 0.0
-    degree = 0.5 * (m * s - total) + capped
+    degree = 0.5 * (m * s - total) + full
     lo, hi = -base, np.inf
     for _ in range(200):
-        if m + full == 0:  # below every term: go to where the first alone would do
+        value = 0.5 * (m * s - total) + full
+        if value < 1.0 / (base + s):
+            lo = max(lo, s)
+        else:
+            hi = min(hi, s)
+        if value == 0.0:  # below every term: go to where the first alone would do
             a_min = a[:count].min()
-            lo, s = s, _root(1.0, a_min, base)
+            s = _root(1, a_min, base)
             s = s if s - a_min <= 2.0 * upper else max(a_min + 2.0 * upper, 1.0 / upper - base)
         else:
-            if 0.5 * (m * s - total) + capped < 1.0 / (base + s):
-                lo = max(lo, s)
-            else:
-                hi = min(hi, s)
-            s = _root(m, total - 2.0 * capped, base) if m > 0 else 1.0 / capped - base
-            if upper < np.inf and not lo < s < hi:
-                s = 0.5 * (lo + hi) if hi < np.inf else 2.0 * (base + lo) - base
-                m = -1  # not a root of this piece
+            s = _root(m, total - 2.0 * full, base) if m > 0 else 1.0 / full - base
+        if not lo < s < hi:
+            s = 0.5 * (lo + hi) if hi < np.inf else 2.0 * (base + lo) - base
+            m = -1  # not a root of this piece
         last_m, last_full = m, full
         m, total, full = _piece(a, count, s, upper)
         if m == last_m and full == last_full:
             break
-        capped = full * upper if full > 0 else 0.0
     return s, degree
 
 
@@ -169,7 +192,7 @@ def _others(indptr, indices, z, theta, lam, i, j, a):
 def _slope(a, count, s, upper, base):
     """The derivative of the dual in λ = base + s of a node with costs a[:count]: 1/λ less its degree."""
     m, total, full = _piece(a, count, s, upper)
-    return 1.0 / (base + s) - 0.5 * (m * s - total) - (full * upper if full > 0 else 0.0)
+    return 1.0 / (base + s) - 0.5 * (m * s - total) - full
 
 
 @compiled
