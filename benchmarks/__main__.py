@@ -1,36 +1,41 @@
-"""Run the benchmarks named on the command line, or all; print a table and write benchmarks/results/NAME.json."""
+"""Run the benchmarks named on the command line, or all; print the figures and write benchmarks/results/NAME.json.
 
+`python -m benchmarks report` turns what was written last into docs/benchmarks.md.
+"""
+
+import datetime
 import importlib
 import json
 import os
 import platform
 import sys
-from pathlib import Path
+
+from benchmarks import report
 
 NAMES = "startup", "full", "neighbors", "solve", "million"
-RESULTS = Path(__file__).parent / "results"
-
-
-def shown(value):
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def main():
+    if sys.argv[1:] == ["report"]:
+        report.write(NAMES)
+        return
     chosen = sys.argv[1:] or NAMES
     unknown = set(chosen) - set(NAMES)
     if unknown:
-        sys.exit(f"No benchmark is called {', '.join(sorted(unknown))}; there are {', '.join(NAMES)}.")
-    RESULTS.mkdir(exist_ok=True)
-    print(f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}")
+        sys.exit(f"No benchmark is called {', '.join(sorted(unknown))}; there are {', '.join(NAMES)}, and report.")
+    folder = report.HERE / "results"
+    folder.mkdir(exist_ok=True)
+    machine = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
+    print(machine)
     for name in chosen:
-        rows = []
+        result = {"machine": machine, "date": datetime.date.today().isoformat(), "rows": []}
         for row in importlib.import_module(f"benchmarks.{name}").run():
-            rows.append(row)
+            result["rows"].append(row)
             print(f"\n{row['benchmark']}")
             for key, value in row.items():
                 if key != "benchmark":
-                    print(f"    {key:26} {shown(value)}", flush=True)
-        (RESULTS / f"{name}.json").write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+                    print(f"    {key:34} {report.shown(value)}", flush=True)
+            (folder / f"{name}.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
