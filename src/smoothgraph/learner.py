@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterable
 from contextlib import contextmanager
+from typing import Any
 
 import numba
 import numpy as np
@@ -49,7 +50,9 @@ class GraphLearner(TransformerMixin, BaseEstimator):
         The lists have this many times `n_neighbors` entries to begin with.
     complete : bool, default True
         Give nodes that need it more neighbours until the graph is proven to be the optimum over all pairs of samples (with
-        approximate lists: as far as the lists are right). `n_incomplete_` says for how many nodes that was not reached.
+        approximate lists: as far as the lists are right). There are limits: 20 rounds; 50 new pairs per node or ten million
+        in all, in one round, which groups of duplicates exceed; and with approximate lists 16 times the first length, and
+        some seconds of comparing nodes with every sample. `n_incomplete_` says how many nodes were left.
     theta : float, optional
         Set θ by hand; `n_neighbors` then only sets the length of the lists.
     alpha, beta : float, optional
@@ -101,24 +104,24 @@ class GraphLearner(TransformerMixin, BaseEstimator):
 
     def __init__(
         self,
-        n_neighbors=10,
+        n_neighbors: int = 10,
         *,
-        metric="euclidean",
-        neighbors="auto",
-        oversampling=3,
-        complete=True,
-        theta=None,
-        alpha=None,
-        beta=None,
-        tol=1e-6,
-        max_iter=1000,
-        max_weight=None,
-        prior=None,
-        prior_strength=0.0,
-        scale=None,
-        random_state=None,
-        n_jobs=None,
-        verbose=0,
+        metric: str = "euclidean",
+        neighbors: Any = "auto",
+        oversampling: float = 3,
+        complete: bool = True,
+        theta: float | None = None,
+        alpha: float | None = None,
+        beta: float | None = None,
+        tol: float = 1e-6,
+        max_iter: int = 1000,
+        max_weight: float | None = None,
+        prior: Any = None,
+        prior_strength: float = 0.0,
+        scale: float | str | None = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
     ):
         self.n_neighbors = n_neighbors
         self.metric = metric
@@ -138,17 +141,17 @@ class GraphLearner(TransformerMixin, BaseEstimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def fit(self, X, y=None):
+    def fit(self, X, y=None) -> "GraphLearner":
         """Learn the graph of the samples X (n, d), or of squared distances (n, n) with metric="precomputed"."""
         X = self._validated(X)
         with _threads(self.n_jobs):
             return self._learn(*self._search(X))
 
-    def fit_transform(self, X, y=None):
+    def fit_transform(self, X, y=None) -> sp.csr_matrix:
         """Learn the graph of X and return it: `fit(X).graph_`."""
         return self.fit(X).graph_
 
-    def transform(self, X):
+    def transform(self, X) -> sp.csr_matrix:
         """Weights (n_new, n) between new samples and the fitted ones, in closed form, without learning anew.
 
         A new sample solves its own problem while the fitted λ stay; a fitted sample given again finds itself at distance 0.
@@ -263,14 +266,14 @@ class GraphLearner(TransformerMixin, BaseEstimator):
             )
         return theta_bounds(z, k)
 
-    def _given_theta(self):
-        if self.alpha is not None:
+    def _given_theta(self) -> float | None:
+        if self.alpha is not None and self.beta is not None:
             return 1.0 / float(np.sqrt(self.alpha * self.beta))
         return self.theta
 
     def _delta(self):
         """The scale of the returned graph as far as it is known before the solve."""
-        if self.alpha is not None:
+        if self.alpha is not None and self.beta is not None:
             return float(np.sqrt(self.alpha / self.beta))
         return 1.0 if self.scale is None or isinstance(self.scale, str) else float(self.scale)
 
