@@ -22,6 +22,7 @@ from smoothgraph.solvers.problem import Problem, Solution, Status
 LANES, WAVES = 16, 16  # a sweep is WAVES times LANES blocks side by side: fixed, and with it the result, whatever the threads
 FEW = 0.05  # up to this share of the nodes is swept in one thread, in strict order
 SERIAL = 20_000  # below as many nodes a sweep is too short for threads
+PATIENCE = 20  # visits per node before the gap is looked at, whoever is still restless
 RELAX = 1.5  # and goes this many times the way to its optimum
 EXCHANGE_EVERY = 12  # rounds over the few that are left, before they are helped by exchanges
 CHECK_EVERY = 4  # sweeps between two looks at the gap, unless it seems done
@@ -120,7 +121,7 @@ class _Sweeper:
         self.fresh, self.restless, self.woken = np.empty(self.n), np.empty(self.n, np.bool_), np.empty(self.n, np.bool_)
 
     def sweep(self, lam, tol, restless=None):
-        """Update every node, or those marked, then for as long again only those far from their optimum, or next to one.
+        """Update every node, or those marked, then only those far from their optimum, or next to one that was, until all rest.
 
         Most nodes settle in a few sweeps. What stays are far outliers that have little but each other: they need many
         visits, and are few enough to have them, in strict order, because two that are updated side by side overshoot, with
@@ -128,7 +129,7 @@ class _Sweeper:
         """
         self.restless[:] = True if restless is None else restless
         estimate = self._round(lam, tol, 1.0, *self.blocks)
-        visits, rounds = self.n, 0
+        visits, rounds = PATIENCE * self.n, 0
         while visits > 0:
             nodes = np.flatnonzero(self.restless)
             if nodes.size == 0:
