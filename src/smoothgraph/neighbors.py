@@ -19,7 +19,7 @@ from smoothgraph import _kernels
 from smoothgraph.samples import ROWS, DistanceMatrix
 
 # Exact search costs n²·d multiplications, approximate search about 35 s of compilation in every process and then a little
-# per sample. Measured on 2 cores (benchmarks/neighbors.py): they meet where n²·(d + 60) is about this.
+# per sample. From single runs on 2 cores they meet where n²·(d + 60) is about this; benchmarks/neighbors.py measures it.
 EXACT_WORK = 3e12
 
 
