@@ -157,15 +157,14 @@ def test_any_start_is_good_enough(rng, far):
         assert abs(solve(problem, tol=1e-10, lam=lam).weights - best.weights).max() < 1e-4
 
 
-def test_newton_finishes_what_sweeps_only_approach(rng):
-    """On a path of far nodes the dual is almost flat; without Newton's steps it takes far more sweeps."""
-    n = 60
-    X = np.cumsum(rng.uniform(5.0, 6.0, size=n))[:, None]
+def test_newton_finishes_what_sweeps_only_approach(rng, monkeypatch):
+    """Along a chain of far points the dual is almost flat: sweeps alone creep for longer than they are given."""
+    X = np.cumsum(rng.uniform(20.0, 60.0, size=200))[:, None]
     problem = Problem(candidates_of(X, 2), 1.0)
-    with_newton = solve(problem, tol=1e-14)
-    assert with_newton.status is Status.CONVERGED
-    i, j, z, _ = edges(problem)
-    assert relative_l1(at_edges(with_newton.weights, i, j), solve_log_model(i, j, z, n, 1.0)) < 1e-5
+    assert solve(problem, tol=1e-10).status is Status.CONVERGED
+    monkeypatch.setattr(nodewise, "_newton_step", lambda problem, point, tol: point.lam)
+    with pytest.warns(ConvergenceWarning):
+        assert solve(problem, tol=1e-10).gap > 1e-3
 
 
 @pytest.mark.parametrize("solver", ["nodewise", "primal_dual"])
