@@ -20,6 +20,7 @@ STAGES = [
     "theta",
     "models.log",
     "solvers.problem",
+    "solvers.interior",
     "solvers.nodewise",
     "solvers.primal_dual",
     "solvers",

@@ -157,14 +157,22 @@ def test_any_start_is_good_enough(rng, far):
         assert abs(solve(problem, tol=1e-10, lam=lam).weights - best.weights).max() < 1e-4
 
 
-def test_newton_finishes_what_sweeps_only_approach(rng, monkeypatch):
-    """Along a chain of far points the dual is almost flat: sweeps alone creep for longer than they are given."""
-    X = np.cumsum(rng.uniform(20.0, 60.0, size=200))[:, None]
-    problem = Problem(candidates_of(X, 2), 1.0)
-    assert solve(problem, tol=1e-10).status is Status.CONVERGED
-    monkeypatch.setattr(nodewise, "_newton_step", lambda problem, point, tol: point.lam)
+@pytest.mark.parametrize(("longest", "theta"), [(100.0, 1.0), (300.0, 1.0), (1000.0, 1.0)])
+def test_a_chain_of_far_points_is_solved_at_once(rng, monkeypatch, longest, theta):
+    """Along such a chain the dual is almost flat, with corners where edges get weight: sweeps alone only creep."""
+    problem = Problem(candidates_of(np.cumsum(rng.uniform(1.0, longest, size=200))[:, None], 2), theta)
+    assert solve(problem, tol=1e-6).status is Status.CONVERGED
+    monkeypatch.setattr(nodewise.interior, "move", lambda problem, lam, nodes, tol: lam)
     with pytest.warns(ConvergenceWarning):
-        assert solve(problem, tol=1e-10).gap > 1e-3
+        assert solve(problem, tol=1e-6).gap > 1e-3
+
+
+def test_many_far_outliers(rng):
+    X = np.concatenate([rng.normal(size=(400, 5)), 1000.0 * rng.normal(size=(60, 5))])
+    problem = problem_of(X, 10, 1.0, {})
+    solution = solve(problem, tol=1e-6)
+    assert solution.status is Status.CONVERGED
+    assert np.diff(solution.weights.indptr).min() > 0
 
 
 @pytest.mark.parametrize("solver", ["nodewise", "primal_dual"])

@@ -14,7 +14,7 @@ SUM_FREELY = {"reassoc", "contract", "nsz"}  # what SIMD sums need; infinities a
 compiled = njit(cache=True, error_model="numpy", fastmath=SUM_FREELY, nogil=True)
 threaded = njit(cache=True, error_model="numpy", fastmath=SUM_FREELY, parallel=True)
 
-SIMD = 16  # rows are padded to whole steps of the vectorised loop: the remainder loop costs more than all the rest
+SIMD = 8  # rows are padded to whole steps of the vectorised loop: the remainder loop costs more than all the rest
 NEVER = 1e300  # what rows are padded with; finite, since 0·inf is NaN
 
 
@@ -131,99 +131,94 @@ def start_dual(indptr, z, theta, base):
 # --- the dual sweep -------------------------------------------------------------------------------------------------------
 
 
-@threaded
-def sweep(indptr, indices, z, theta, upper, base, lam, fresh, restless, woken, quiet, relax, bounds, lanes, longest_row):
-    """One round of node updates, in place; returns the estimated gap (each node's share of it just before its update).
+@compiled
+def _total(values):
+    """The sum in a fixed order, which sums inside a threaded loop have not."""
+    total = 0.0
+    for value in values:
+        total += value
+    return total
 
-    The nodes are cut into blocks at `bounds`, of which `lanes` run at the same time. A node sees the newest λ of its own
-    block and of every block that ran earlier, and the last λ of the blocks beside it: Gauss–Seidel but for a few edges, and
-    the same whatever the number of threads. Only nodes marked `restless` are updated. Those whose share of the gap was at
-    most `quiet` lose the mark, the others keep it and give it to their neighbours. An update goes `relax` times the way to
-    the node's optimum. `fresh` and `woken` are scratch of λ's size.
+
+@threaded
+def sweep(
+    begin, end, indices, z, theta, upper, base, limit, lam, fresh, todo, waiting, restless, woken, quiet, relax,
+    bounds, lanes, longest_row,
+):  # fmt: skip
+    """One round of updates of the nodes marked `todo`, in place; returns their shares of the gap before, summed.
+
+    Row i is begin[i] to end[i]. The nodes are cut into blocks at `bounds`, of which `lanes` run side by side. A node with a
+    neighbour in a block that runs beside its own, and comes before it, is marked `waiting` instead, for a round in one
+    block. So no node is read while it changes, each sees the newest λ of its neighbours, and the result is the same whatever
+    the number of threads. Nodes whose share of the gap was at most `quiet` lose the mark `restless`, the others get it and
+    give it to their neighbours; a negative `quiet` leaves the marks alone. An update goes `relax` times the way to the node's
+    optimum, but not beyond its `limit`, up to which the rows are complete. `fresh` and `woken` are scratch.
     """
-    blocks = bounds.size - 1
-    gaps = np.zeros(blocks)
+    shares = np.zeros(bounds.size - 1)
     woken[:] = False
-    for first in range(0, blocks, lanes):
-        for block in prange(first, first + lanes):
-            begin, end = bounds[block], bounds[block + 1]
-            size = np.uint32(end - begin)
+    for wave in range((bounds.size - 1) // lanes):
+        beside = bounds[wave * lanes]
+        for lane in prange(lanes):
+            first, last = bounds[wave * lanes + lane], bounds[wave * lanes + lane + 1]
+            before, size = np.uint32(first - beside), np.uint32(last - first)
             a = np.empty(longest_row + SIMD)
-            gap, touched = 0.0, 0.0
-            for i in range(begin, end):
+            total = 0.0
+            for i in range(first, last):
                 fresh[i] = lam[i]
-            for i in range(begin, end):
-                if not restless[i]:
+            for i in range(first, last):
+                if not todo[i]:
                     continue
-                row, count = indptr[i], indptr[i + 1] - indptr[i]
+                row, count = begin[i], end[i] - begin[i]
+                waits = False
                 for s in range(count):
                     j = indices[row + s]
-                    lam_j = fresh[j] if np.uint32(j - begin) < size else lam[j]
+                    waits |= np.uint32(j - beside) < before
+                    lam_j = fresh[j] if np.uint32(j - first) < size else lam[j]
                     a[s] = 2.0 * theta * z[row + s] - lam_j
-                if i + 1 < end:  # read what the next node needs: it comes from memory while this one is solved
-                    for e in range(indptr[i + 1], indptr[i + 2]):
-                        touched += lam[indices[e]]
+                if waits:
+                    waiting[i] = True
+                    continue
+                if count == 0:
+                    fresh[i], restless[i] = limit[i], False
+                    continue
                 best, degree = node_dual(a, _pad(a, count), lam[i], upper, base[i])
-                fresh[i] = max(lam[i] + relax * (best - lam[i]), 0.5 * (best - base[i]))  # λ at least halves
+                goal = max(lam[i] + relax * (best - lam[i]), 0.5 * (best - base[i]))  # λ at least halves
+                fresh[i] = min(goal, limit[i])
                 x = degree * (base[i] + lam[i])
-                share = x - 1.0 - np.log(x) if x > 0.0 else 1.0
-                gap += share
-                restless[i] = share > quiet
-                if restless[i]:
-                    for s in range(count):
-                        if a[s] < max(best, lam[i]):
-                            woken[indices[indptr[i] + s]] = True  # several threads may write it: all write the same
-            gaps[block] = gap + 1e-300 * touched  # so that the reads are not optimised away
-        for i in prange(bounds[first], bounds[first + lanes]):
-            lam[i] = fresh[i]
+                share = (x - 1.0) * (x - 1.0) / (x + 1.0)  # x − 1 − log x, near 1
+                if fresh[i] == lam[i]:  # at its limit
+                    restless[i] = False
+                    continue
+                total += share
+                if quiet >= 0.0:
+                    restless[i] = share > quiet
+                    if share > quiet:
+                        top = max(goal, lam[i])
+                        for s in range(count):
+                            if a[s] < top:
+                                woken[indices[row + s]] = True  # several threads may write it: all write the same
+            shares[wave * lanes + lane] = total
+        lam[beside : bounds[wave * lanes + lanes]] = fresh[beside : bounds[wave * lanes + lanes]]
     for i in prange(lam.size):
         restless[i] |= woken[i]
-    return gaps.sum()
+    return _total(shares)
 
 
-@compiled
-def _others(indptr, indices, z, theta, lam, i, j, a):
-    """a[:count] = 2θz − λ of the neighbours of i other than j, padded; returns the padded count."""
-    count = 0
-    for e in range(indptr[i], indptr[i + 1]):
-        if indices[e] != j:
-            a[count] = 2.0 * theta * z[e] - lam[indices[e]]
-            count += 1
-    return _pad(a, count)
+@threaded
+def live_edges(indptr, indices, z, theta, limit, blocks, begin, end, columns, values):
+    """The edges that can have weight as long as no λ is beyond its limit, into CSR rows begin[i] to end[i].
 
-
-@compiled
-def _slope(a, count, s, upper, base):
-    """The derivative of the dual in λ = base + s of a node with costs a[:count]: 1/λ less its degree."""
-    m, total, full = _piece(a, count, s, upper)
-    return 1.0 / (base + s) - 0.5 * (m * s - total) - full
-
-
-@compiled
-def exchange(indptr, indices, z, theta, upper, base, lam, nodes, longest_row):
-    """Move each of `nodes` and its best neighbour along (+t, −t) to the maximum of the dual, in place, one after another.
-
-    Their shared edge depends on the sum of the two λ, which such a move keeps. Two far outliers that have only each other
-    creep towards their optimum by node updates and reach it by one exchange.
+    The rows stand close together within each of `blocks`.
     """
-    a, b = np.empty(longest_row + SIMD), np.empty(longest_row + SIMD)
-    for i in nodes:
-        best, j = np.inf, -1
-        for e in range(indptr[i], indptr[i + 1]):
-            cost = 2.0 * theta * z[e] - lam[indices[e]]
-            if cost < best:
-                best, j = cost, indices[e]
-        count_a = _others(indptr, indices, z, theta, lam, i, j, a)
-        count_b = _others(indptr, indices, z, theta, lam, j, i, b)
-        lo, hi = -(base[i] + lam[i]), base[j] + lam[j]
-        for _ in range(60):
-            t = 0.5 * (lo + hi)
-            if _slope(a, count_a, lam[i] + t, upper, base[i]) > _slope(b, count_b, lam[j] - t, upper, base[j]):
-                lo = t
-            else:
-                hi = t
-        lam[i] += t
-        lam[j] -= t
+    n = limit.size
+    for block in prange(blocks):
+        free = indptr[block * n // blocks]
+        for i in range(block * n // blocks, (block + 1) * n // blocks):
+            begin[i] = free
+            for e in range(indptr[i], indptr[i + 1]):
+                columns[free], values[free] = indices[e], z[e]
+                free += 2.0 * theta * z[e] < limit[i] + limit[indices[e]]
+            end[i] = free
 
 
 @threaded
@@ -477,16 +472,40 @@ def free_edges(indptr, indices, z, theta, upper, lam):
 
 
 @threaded
-def half_adjacency(indptr, indices, x):
-    """½·A·x for the 0/1 adjacency matrix A."""
-    n = x.size
-    out = np.empty(n)
-    for i in prange(n):
-        total = 0.0
-        for e in range(indptr[i], indptr[i + 1]):
-            total += x[indices[e]]
-        out[i] = 0.5 * total
-    return out
+def conjugate_gradients(indptr, indices, diagonal, right, rounds, tol, shares):
+    """Solve (diag + ½A)x = right, A the 0/1 adjacency matrix, until the residual is `tol` of what it was.
+
+    Sums run over `shares` of the nodes, so that their order is fixed.
+    """
+    n = right.size
+    x, residual, p, Hp = np.zeros(n), right.copy(), right / diagonal, np.empty(n)
+    partial = np.empty(shares)
+    rz = _total(right * p)
+    stop = tol * tol * rz
+    for _ in range(rounds):
+        for share in prange(shares):
+            total = 0.0
+            for i in range(share * n // shares, (share + 1) * n // shares):
+                neighbours = 0.0
+                for e in range(indptr[i], indptr[i + 1]):
+                    neighbours += p[indices[e]]
+                Hp[i] = diagonal[i] * p[i] + 0.5 * neighbours
+                total += p[i] * Hp[i]
+            partial[share] = total
+        step = rz / _total(partial)
+        for share in prange(shares):
+            total = 0.0
+            for i in range(share * n // shares, (share + 1) * n // shares):
+                x[i] += step * p[i]
+                residual[i] -= step * Hp[i]
+                total += residual[i] * residual[i] / diagonal[i]
+            partial[share] = total
+        last, rz = rz, _total(partial)
+        if rz <= stop:
+            break
+        for i in prange(n):
+            p[i] = residual[i] / diagonal[i] + (rz / last) * p[i]
+    return x
 
 
 # --- the paper's primal-dual scheme ---------------------------------------------------------------------------------------

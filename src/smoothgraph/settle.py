@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from smoothgraph.candidates import Candidates
 from smoothgraph.certify import Support, compares, failing_nodes, grow
-from smoothgraph.solvers.nodewise import Ascent, ascend
+from smoothgraph.solvers.nodewise import Ascent, Scratch, ascend
 from smoothgraph.solvers.problem import Problem
 
 ROUNDS = 20  # of growing the support
@@ -48,7 +48,8 @@ def settle(
 ) -> Settled:
     """Solve at θ, or at the θ that gives `degree` neighbours per node; with `complete`, on a support that is large enough."""
     gap = max(tol, COARSE_GAP)
-    problem, point = _land(support, theta, degree, make_problem, None, None, gap, max_iter)
+    scratch = Scratch()
+    problem, point = _land(support, theta, degree, make_problem, None, None, gap, max_iter, scratch)
     for _ in range(ROUNDS):
         theta, dual = problem.theta, point.lam + problem.base
         failing = failing_nodes(support, theta * problem.shrink, dual)
@@ -64,7 +65,7 @@ def settle(
             break
         else:
             gap, changed = tol, None
-        problem, point = _land(support, theta, degree, make_problem, point.lam, changed, gap, max_iter)
+        problem, point = _land(support, theta, degree, make_problem, point.lam, changed, gap, max_iter, scratch)
     if degree is not None and abs(point.mean_degree - degree) > max(0.01 * degree, 2.0 / problem.n):
         warnings.warn(
             f"Wanted {degree} neighbours per node, the nearest that any θ gives is {point.mean_degree:.4g}. Equal distances, "
@@ -76,7 +77,7 @@ def settle(
     return Settled(problem, point, support, failing)
 
 
-def _land(support, theta, degree, make_problem, lam, changed, gap, max_iter):
+def _land(support, theta, degree, make_problem, lam, changed, gap, max_iter, scratch):
     """Solve, at θ or at the θ near it for which the mean degree is right: secant steps on log degree against log θ.
 
     `lam` is the optimum at θ but for the nodes marked `changed`.
@@ -86,7 +87,7 @@ def _land(support, theta, degree, make_problem, lam, changed, gap, max_iter):
     seen, best, best_miss = [], None, np.inf
     for _ in range(LANDINGS):
         problem = make_problem(support.candidates, theta)
-        point = ascend(problem, gap, max_iter, lam, changed)
+        point = ascend(problem, gap, max_iter, lam, changed, scratch)
         changed = None
         if degree is None:
             return problem, point

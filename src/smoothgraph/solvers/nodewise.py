@@ -9,26 +9,29 @@ h·m/(2dᵢ² + m), m the number of its edges. So sweeps converge in any order a
 
 import time
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.sparse import csr_matrix, diags_array
-from scipy.sparse.linalg import splu
+from scipy.sparse import csr_matrix
 from sklearn.exceptions import ConvergenceWarning
 
 from smoothgraph import _kernels
+from smoothgraph.solvers import interior
 from smoothgraph.solvers.problem import Problem, Solution, Status
 
-LANES, WAVES = 16, 16  # a sweep is WAVES times LANES blocks side by side: fixed, and with it the result, whatever the threads
-FEW = 0.05  # up to this share of the nodes is swept in one thread, in strict order
+LANES, BLOCK, WAVES = 8, 60, 512  # a sweep is at most WAVES times LANES blocks side by side, of BLOCK nodes or more
+FEW = 0.05  # up to this share of the nodes is swept in one thread
 SERIAL = 20_000  # below as many nodes a sweep is too short for threads
-PATIENCE = 20  # visits per node before the gap is looked at, whoever is still restless
-RELAX = 1.5  # times the way to its optimum goes a node that is among the few left
-EXCHANGE_EVERY = 12  # rounds over the few that are left, before they are helped by exchanges
-CHECK_EVERY = 4  # sweeps between two looks at the gap, unless it seems done
-ESTIMATE_OVER_GAP = 3.0  # a sweep sees a node's share of the gap before its update: two to four times the gap afterwards
-CHECKS_PER_NEWTON = 2  # a Newton step is taken where sweeps would need more checks than this
-DIRECT = 5_000  # up to as many nodes its equations are solved by factorisation
+RELAX = 1.3  # times the way to its optimum goes a node
+FIRST_ROUNDS = 2  # of all nodes over all allowed edges, from a cold start
+MARGIN = 0.1  # live edges are those that can have weight while no λ rises by more than this share
+COARSE = 1e-4  # a gap up to which sweeps are best; then a leap, and sweeps again
+REST = 0.2  # of the gap asked for may be left to the nodes that are restless still
+VISITS, CREEPING = 20, 40  # visits per node on average, and rounds of few nodes, before something else is tried
+CG_ROUNDS, CG_TOL = 20, 0.03
+DIRECT = 60_000  # nodes that have together at most so many allowed edges are moved to their joint optimum at once
+STALLED = 10  # leaps after which the gap is not even halved: rounding leaves no more
+SHARES = 64  # that sums and copies are cut into, whatever the number of threads
 
 
 @dataclass(frozen=True)
@@ -85,66 +88,115 @@ def finish(problem: Problem, point: Ascent, tol: float, start: float) -> Solutio
     )
 
 
-def ascend(problem: Problem, tol: float, max_iter: int, lam=None, restless=None) -> Ascent:
+def ascend(problem: Problem, tol: float, max_iter: int, lam=None, restless=None, scratch=None) -> Ascent:
     """Sweeps until the gap is at most `tol`, and Newton steps where sweeps would cost more. The `lam` given is not changed.
 
     `restless` marks the nodes to begin with, for a λ that is the optimum of a problem that differs in those nodes only.
     """
-    arrays = problem.arrays_less_base
-    lam = _kernels.start_dual(*arrays[:1], *arrays[2:4], problem.base) if lam is None else lam.copy()
-    sweeper = _Sweeper(problem)
-    gap, n_iter = np.inf, 0
-    while n_iter < max_iter:
-        estimate, all_quiet = sweeper.sweep(lam, tol, restless)
-        restless = None
+    sweeper = _Sweeper(problem, scratch or Scratch())
+    n_iter = 0
+    if lam is None:
+        indptr, _, z, theta, _ = problem.arrays_less_base
+        lam = _kernels.start_dual(indptr, z, theta, problem.base)
+        n_iter += sweeper.first_rounds(lam)
+    else:
+        lam = lam.copy()
+    n_iter += sweeper.settle(lam, max(tol, COARSE), restless)
+    point = _evaluate(problem, lam, n_iter)
+    best, stalled = point.gap, 0
+    while point.gap > tol and n_iter < max_iter and stalled < STALLED:
+        point = _leap(problem, point, tol)
         n_iter += 1
-        if not all_quiet and estimate > ESTIMATE_OVER_GAP * tol and n_iter % CHECK_EVERY:
-            continue
-        point, last = _evaluate(problem, lam, n_iter), gap
-        gap = point.gap
-        if gap <= tol:
-            return point
-        if n_iter >= CHECK_EVERY and _checks_left(gap, last, tol) > CHECKS_PER_NEWTON:
-            lam = _newton_step(problem, point, tol)
-            n_iter += 1
-    return _evaluate(problem, lam, n_iter)
+        if point.gap > tol:
+            lam = point.lam.copy()
+            n_iter += sweeper.settle(lam, tol)
+            point = _evaluate(problem, lam, n_iter)
+        stalled = 0 if point.gap < 0.5 * best else stalled + 1
+        best = min(best, point.gap)
+    return replace(point, n_iter=n_iter)
+
+
+class Scratch:
+    """Memory for the live edges that one solve can leave to the next: touching new memory takes longer than the copy."""
+
+    def __init__(self):
+        self._rows = None
+
+    def rows(self, n, entries, dtype):
+        if self._rows is None or self._rows[0].size != n or self._rows[2].size < entries or self._rows[3].dtype != dtype:
+            room = entries + entries // 8  # the support may grow
+            self._rows = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(room, np.int32), np.empty(room, dtype)
+        return self._rows
 
 
 class _Sweeper:
-    """Sweeps of one problem, with their scratch arrays."""
+    """Sweeps of one problem.
 
-    def __init__(self, problem):
-        self.n, self.arrays = problem.n, (*problem.arrays_less_base, problem.base)
-        indptr = problem.candidates.indptr
+    Few of the allowed edges have weight. Sweeps look only at those that can have weight while no λ rises by more than a
+    margin, and none does: nodes that come to this limit rest until the live edges are chosen anew.
+    """
+
+    def __init__(self, problem, scratch):
+        indptr, indices, z, self.theta, self.upper = problem.arrays_less_base
+        n = problem.n
+        self.n, self.base, self.allowed = n, problem.base, (indptr, indices, z)
         self.blocks = _blocks(indptr)
-        self.longest_row = int(np.diff(indptr).max())
-        self.fresh, self.restless, self.woken = np.empty(self.n), np.empty(self.n, np.bool_), np.empty(self.n, np.bool_)
+        self.live = scratch.rows(n, indices.size, z.dtype)
+        self.fresh = np.empty(n)
+        self.restless, self.woken, self.waiting = np.zeros((3, n), np.bool_)
 
-    def sweep(self, lam, tol, restless=None):
-        """Update every node, or those marked, then only those far from their optimum, or next to one that was, until all rest.
+    def first_rounds(self, lam):
+        """Sweeps of all nodes; returns their number."""
+        self.restless[:] = True
+        self._choose_rows(lam, live=False)
+        for _ in range(FIRST_ROUNDS):
+            self._round(lam, -1.0, *self.blocks)
+        return FIRST_ROUNDS
 
-        Most nodes settle in a few sweeps. What stays are far outliers that have little but each other: they need many
-        visits, and are few enough to have them, in strict order, because two that are updated side by side overshoot, with
-        steps beyond their optimum and exchanges, because they creep. Returns (estimated gap per node, whether all is quiet).
+    def settle(self, lam, tol, restless=None):
+        """Update all nodes, or those marked, then those far from their optimum, or next to one that was, until all rest.
+
+        Most nodes settle in a few rounds. Gives up when that takes too many visits, or when a few nodes creep. Returns the
+        number of rounds.
         """
         self.restless[:] = True if restless is None else restless
-        estimate = self._round(lam, tol, 1.0, *self.blocks)
-        visits, rounds = PATIENCE * self.n, 0
-        while visits > 0:
-            nodes = np.flatnonzero(self.restless)
-            if nodes.size == 0:
-                break
-            rounds += 1
-            visits -= nodes.size + self.n // 200  # finding them costs too
-            few = nodes.size <= max(FEW * self.n, FEW * SERIAL)
-            self._round(lam, tol, RELAX if few else 1.0, *(_one_block(self.n) if few else self.blocks))
-            if rounds % EXCHANGE_EVERY == 0 and nodes.size <= FEW * SERIAL:
-                _kernels.exchange(*self.arrays, lam, nodes, self.longest_row)
-        return estimate / self.n, visits > 0
+        visits, rounds, creeping = VISITS * self.n, 0, CREEPING
+        while visits > 0 and creeping > 0 and self.restless.any():
+            self._choose_rows(lam, live=np.count_nonzero(self.restless) > max(FEW * self.n, FEW * SERIAL))
+            share = np.inf
+            while visits > 0 and creeping > 0 and share > REST * tol * self.n:
+                count = np.count_nonzero(self.restless)
+                few = count <= max(FEW * self.n, FEW * SERIAL)
+                share = self._round(lam, tol, *(_one_block(self.n) if few else self.blocks))
+                rounds += 1
+                visits -= count
+                creeping -= few
+            self.restless[:] = lam >= self.limit
+        return rounds
 
-    def _round(self, lam, quiet, relax, bounds, lanes):
-        scratch = self.fresh, self.restless, self.woken
-        return _kernels.sweep(*self.arrays, lam, *scratch, quiet, relax, bounds, lanes, self.longest_row)
+    def _choose_rows(self, lam, live):
+        """Rows of live edges, or of all that are allowed: choosing costs as much as two visits of every node."""
+        indptr, indices, z = self.allowed
+        if live:
+            self.limit = lam + MARGIN * (self.base + lam)
+            _kernels.live_edges(*self.allowed, self.theta, self.limit, SHARES, *self.live)
+            self.rows = self.live
+        else:
+            self.limit = np.full(self.n, np.inf)
+            self.rows = indptr[:-1], indptr[1:], indices, z
+        self.longest_row = int((self.rows[1] - self.rows[0]).max())
+
+    def _round(self, lam, quiet, bounds, lanes):
+        share = self._sweep(lam, self.restless, quiet, bounds, lanes)
+        if lanes > 1 and self.waiting.any():
+            todo, self.waiting = self.waiting, np.zeros(self.n, np.bool_)
+            share += self._sweep(lam, todo, quiet, *_one_block(self.n))
+        return share
+
+    def _sweep(self, lam, todo, quiet, bounds, lanes):
+        constants = self.theta, self.upper, self.base, self.limit
+        marks = todo, self.waiting, self.restless, self.woken
+        return _kernels.sweep(*self.rows, *constants, lam, self.fresh, *marks, quiet, RELAX, bounds, lanes, self.longest_row)
 
 
 def _evaluate(problem, lam, n_iter):
@@ -158,17 +210,13 @@ def _mean_psi(x):
         return float(np.mean(x - 1.0 - np.log(x)))
 
 
-def _checks_left(gap, last, tol):
-    """How many more checks it takes if the gap goes on shrinking as it did since the last."""
-    return np.inf if gap >= last else np.log(tol / gap) / np.log(gap / last) if last < np.inf else CHECKS_PER_NEWTON
-
-
 def _blocks(indptr):
     """(bounds, lanes): the nodes cut into blocks of about equally many edges."""
     n = indptr.size - 1
     if n < SERIAL:
         return _one_block(n)
-    bounds = np.searchsorted(indptr, np.linspace(0, indptr[-1], LANES * WAVES + 1))
+    waves = min(n // (LANES * BLOCK), WAVES)
+    bounds = np.searchsorted(indptr, np.linspace(0, indptr[-1], LANES * waves + 1))
     bounds[0], bounds[-1] = 0, n
     return bounds, LANES
 
@@ -177,56 +225,39 @@ def _one_block(n):
     return np.array([0, n]), 1
 
 
-def _newton_step(problem, before, tol):
-    """λ after one semismooth Newton step on the dual, or as it was if the step is no ascent.
+def _leap(problem, before, tol):
+    """The point after what sweeps would take long for, or the same if that is no ascent of the dual.
 
-    Hessian −H, H = diag(1/λ²) + ½ S_A S_Aᵀ over the edges A strictly between their bounds. The nodes that are not at their
-    optimum, and their neighbours, move; if they are few, H is factorised, because far outliers that have only each other
-    make it nearly singular: raising one λ and lowering the other changes no weight. For many, conjugate gradients do.
+    The nodes that are not at their optimum, and their neighbours, move: to their joint optimum if they are few, else by a
+    semismooth Newton step.
     """
-    lam = before.lam + problem.base
     free = _kernels.free_edges(*problem.arrays_less_base, before.lam)
-    gradient, diagonal = 1.0 / lam - before.degree, 1.0 / lam**2 + 0.5 * np.diff(free[0])
-    x = before.degree * lam
-    moving = np.abs(x - 1.0) > np.sqrt(0.1 * tol)
-    moving = np.flatnonzero(moving | (_kernels.half_adjacency(*free, moving.astype(np.float64)) > 0.0))
-    step = np.zeros(problem.n)
-    if moving.size <= DIRECT:
-        A = csr_matrix((np.full(free[1].size, 0.5), free[1], free[0]), shape=(problem.n, problem.n))[moving][:, moving]
-        factor = splu((A + diags_array(diagonal[moving])).tocsc(), permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0)
-        step[moving] = factor.solve(gradient[moving])
-    else:
-        step = _conjugate_gradients(free, diagonal, gradient)
+    moving = np.abs(before.degree * (before.lam + problem.base) - 1.0) > np.sqrt(0.1 * tol)
+    free_graph = csr_matrix((np.ones(free[1].size, np.int8), free[1], free[0]), shape=(problem.n, problem.n))
+    moving = np.flatnonzero(moving | (free_graph @ moving))
     dual = _dual_value(problem, before)
+    if np.diff(problem.candidates.indptr)[moving].sum() <= DIRECT:
+        step = interior.move(problem, before.lam, moving, 0.1 * tol) - before.lam
+    else:
+        step = _newton_step(problem, before, free)
+    lam = before.lam + problem.base
     t = min(1.0, 0.9 / max(np.max(-step / lam), 1e-300))  # λ stays positive
     while t > 1e-3:
         trial = _evaluate(problem, before.lam + t * step, 0)
         rise = _dual_value(problem, trial) - dual
         if rise > 0.0 or (rise > -1e-12 * problem.n and trial.gap < before.gap):  # near the optimum a rise is lost in rounding
-            return trial.lam
+            return trial
         t *= 0.5
-    return before.lam
+    return before
+
+
+def _newton_step(problem, point, free):
+    """The step H⁻¹∇D, H = diag(1/λ²) + ½ S_A S_Aᵀ over the edges A strictly between their bounds."""
+    lam = point.lam + problem.base
+    diagonal, gradient = 1.0 / lam**2 + 0.5 * np.diff(free[0]), 1.0 / lam - point.degree
+    return _kernels.conjugate_gradients(*free, diagonal, gradient, CG_ROUNDS, CG_TOL, SHARES)
 
 
 def _dual_value(problem, point):
     """D(λ) = P(w) − gap, but for constants; from sums that stay finite where a degree is 0."""
     return np.sum(np.log(point.lam + problem.base)) + float(np.sum(point.energy - point.degree * point.lam))
-
-
-def _conjugate_gradients(free, diagonal, right, rounds=40, tol=1e-3):
-    """Solve (diag + ½ A) x = right, A the adjacency of the free edges. np.sum, not dot: its order never changes."""
-    x, residual = np.zeros_like(right), right.copy()
-    z = residual / diagonal
-    p, rz = z.copy(), np.sum(residual * z)
-    stop = tol * tol * rz
-    for _ in range(rounds):
-        Hp = _kernels.half_adjacency(*free, p) + diagonal * p
-        alpha = rz / np.sum(p * Hp)
-        x += alpha * p
-        residual -= alpha * Hp
-        z = residual / diagonal
-        rz, old = np.sum(residual * z), rz
-        if rz <= stop:
-            break
-        p = z + (rz / old) * p
-    return x
