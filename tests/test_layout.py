@@ -15,6 +15,7 @@ SOURCE = Path(smoothgraph.__file__).parent
 STAGES = [
     "_kernels",
     "samples",
+    "cells",
     "neighbors",
     "candidates",
     "theta",

@@ -89,6 +89,7 @@ class GraphLearner(TransformerMixin, BaseEstimator):
     n_components_ : connected components of the graph.
     n_iter_ : sweeps of the last solve.
     neighbors_ : the backend that found the lists: "exact", "approximate", "given lists", "allowed edges" or a class name.
+    recall_ : the share of true neighbours in the lists: 1 if they are exact, else estimated from 500 rows.
     scale_ : the factor between `solution_.weights` and `graph_`.
     seconds_ : seconds per stage.
     n_features_in_, feature_names_in_ : as in scikit-learn.
@@ -186,15 +187,18 @@ class GraphLearner(TransformerMixin, BaseEstimator):
                 X = _checks.check_squared_distances(X)
                 samples: Samples | DistanceMatrix = DistanceMatrix(X)
                 if sp.issparse(X):
-                    self.neighbors_ = "allowed edges"
+                    self.neighbors_, self.recall_ = "allowed edges", 1.0
                     say(f"{X.nnz // 2} allowed edges given")
                     return samples, from_matrix(X)
             else:
                 samples = Samples(X, self.metric)
-            backend = choose_backend(self.neighbors, samples, self.random_state, self.n_jobs)
+            backend = choose_backend(self.neighbors, samples, self.random_state)
             self.neighbors_ = backend.name
             say(f"{samples.n} samples, {samples.n_features} features: {backend.name} search, {self._width()} neighbours each")
-            return samples, find_neighbors(samples, self._width(), backend)
+            lists = find_neighbors(samples, self._width(), backend)
+            self.recall_ = lists.recall
+            say(f"recall {lists.recall:.4f}" + ("" if lists.exact else ", estimated"))
+            return samples, lists
 
     def _learn(self, samples, lists):
         """Stages 2 to 6: allowed edges, θ, solve and certify, graph."""
@@ -328,7 +332,8 @@ def degree_path(X, n_neighbors: Iterable[int], **parameters) -> list[GraphLearne
         samples, lists = widest._search(X)
         for learner in learners:
             learner._validated(X)
-            learner.neighbors_, learner.seconds_ = widest.neighbors_, {"neighbors": widest.seconds_["neighbors"]}
+            learner.neighbors_, learner.recall_ = widest.neighbors_, widest.recall_
+            learner.seconds_ = {"neighbors": widest.seconds_["neighbors"]}
             learner._learn(samples, lists.first(learner._width()) if isinstance(lists, NeighborLists) else lists)
     return learners
 

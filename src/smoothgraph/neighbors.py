@@ -6,21 +6,22 @@ squared or not, itself first, somewhere or missing, −1, repeats) is put into t
 indices and measures the distances anew.
 """
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-import numba
 import numpy as np
 import scipy.sparse as sp
-from threadpoolctl import threadpool_limits
 
-from smoothgraph import _kernels
-from smoothgraph.samples import ROWS, DistanceMatrix
+from smoothgraph import _kernels, cells
+from smoothgraph.samples import ROWS, DistanceMatrix, blocks, over_blocks
 
-# Exact search costs n²·d multiplications, approximate search about 35 s of compilation in every process and then a little
-# per sample. From single runs on 2 cores they meet where n²·(d + 60) is about this; benchmarks/neighbors.py measures it.
-EXACT_WORK = 3e12
+# Exact search costs n²·d multiplications, approximate search a few thousand times n·d. Below about this value of n²·(d + 60),
+# seconds on 2 cores, the lists might as well be exact; benchmarks/neighbors.py measures both.
+EXACT_WORK = 5e11
+
+SAMPLED = 500  # rows from which the recall is estimated
+WORTH_REFINING, WIDENINGS = 0.95, 4  # below this recall a sample looks into twice as many cells, so many times
+ENOUGH, LITTLE, REFINEMENTS = 0.997, 0.0005, 6  # recall at which refining stops, the gain below which it does, and the rounds
 
 
 class Backend(Protocol):
@@ -40,6 +41,7 @@ class NeighborLists:
     distances: np.ndarray
     backend: str
     exact: bool
+    recall: float  # the share of true neighbours, estimated from a sample of the rows unless the lists are exact
 
     @property
     def reach(self) -> np.ndarray:
@@ -82,20 +84,32 @@ class ExactBackend:
 
 
 class ApproximateBackend:
-    """NN-descent, from pynndescent."""
+    """Cells of samples, more of them while a sample of the lists is far from right, then neighbours of neighbours."""
 
     name = "approximate"
     exact = False
 
-    def __init__(self, random_state=None, n_jobs=None):
+    def __init__(self, random_state=None):
         self.random_state = random_state
-        self.n_jobs = n_jobs
 
     def __call__(self, samples, k):
-        from pynndescent import NNDescent  # here, because importing it takes as long as all the rest
-
-        index = NNDescent(samples.X, n_neighbors=k + 1, random_state=self.random_state, n_jobs=self.n_jobs)
-        return index.neighbor_graph[0]
+        sampled, search = _Sampled(samples, k), cells.Search(samples, k, self.random_state)
+        for _ in range(WIDENINGS):
+            search.widen()
+            distances = np.empty((samples.n, k), samples.dtype)
+            distances[sampled.nodes] = _finish(samples, sampled.nodes, search.lists[sampled.nodes], k)[1]
+            recall = sampled.recall(distances)
+            if recall >= WORTH_REFINING or search.saw_all:
+                break
+        lists, distances = _finish_all(samples, search.lists, k)
+        for _ in range(REFINEMENTS):
+            if recall >= ENOUGH:
+                break
+            lists, distances = cells.refine(samples, lists, distances)
+            recall, before = sampled.recall(distances), recall
+            if recall - before < LITTLE:
+                break
+        return lists
 
 
 class GivenBackend:
@@ -119,10 +133,10 @@ class GivenBackend:
         return _rows_as_lists(matrix)
 
 
-def choose_backend(neighbors, samples, random_state=None, n_jobs=None) -> Backend:
+def choose_backend(neighbors, samples, random_state=None) -> Backend:
     """The backend for the learner's `neighbors` parameter; "auto" goes by the measured break-even point."""
     if isinstance(neighbors, str):
-        approximate = ApproximateBackend(random_state, n_jobs)
+        approximate = ApproximateBackend(random_state)
         if isinstance(samples, DistanceMatrix) or neighbors == "exact":
             return ExactBackend()
         if neighbors == "approximate":
@@ -142,19 +156,32 @@ def find_neighbors(samples, k: int, backend: Backend) -> NeighborLists:
     """The k nearest others of every sample (all of them where there are fewer)."""
     k = min(k, samples.n - 1)
     indices = backend(samples, k)
-    nodes = np.arange(samples.n, dtype=np.int32)
-    width = indices.shape[1] if isinstance(backend, GivenBackend) else k
-    lists = np.empty((samples.n, width), np.int32)
-    distances = np.empty((samples.n, width), samples.dtype)
-    for rows in _blocks(samples.n, 64 * ROWS):  # so that nothing of the size of the lists is held twice
-        lists[rows], distances[rows] = _finish(samples, nodes[rows], indices[rows], width)
+    lists, distances = _finish_all(samples, indices, indices.shape[1] if isinstance(backend, GivenBackend) else k)
     counts = np.count_nonzero(lists >= 0, axis=1)
     if not counts.all():
         raise ValueError(
             f"Sample {int(np.argmin(counts))} has no neighbour in the lists of {backend.name}: every sample needs one at "
             "least. Ask for more neighbours, or use neighbors='exact'."
         )
-    return NeighborLists(lists, distances, backend.name, backend.exact)
+    if backend.exact:
+        return NeighborLists(lists, distances, backend.name, True, 1.0)
+    return NeighborLists(lists, distances, backend.name, False, _Sampled(samples, k).recall(distances))
+
+
+class _Sampled:
+    """The true distances to the k nearest of a few samples."""
+
+    def __init__(self, samples, k):
+        count = min(samples.n, SAMPLED)
+        self.nodes = np.sort(np.random.default_rng(0).choice(samples.n, count, replace=False)).astype(np.int32)
+        self.k = min(k, samples.n - 1)
+        indices, _ = _smallest(samples, samples.own, self.nodes, self.k)
+        self.true = _finish(samples, self.nodes, indices, self.k)[1]
+
+    def recall(self, distances) -> float:
+        """The share of their k nearest that lists with ascending `distances` have; of equal distances any will do."""
+        near = distances[self.nodes, : self.k] <= self.true[:, -1:]
+        return float(np.count_nonzero(near) / self.true.size)
 
 
 def nearest_to_new(samples, Q, k: int, offset):
@@ -174,24 +201,12 @@ def pairs_nearer_than(samples, nodes, limits, most: int, among=None):
     are more than `most` pairs.
     """
     among = np.arange(samples.n, dtype=np.int32) if among is None else among
-    found = _over_blocks(lambda rows: _near_pairs(samples, nodes[rows], among, limits, most), len(nodes))
+    found = over_blocks(lambda rows: _near_pairs(samples, nodes[rows], among, limits, most), len(nodes))
     i, j = np.concatenate([np.empty((2, 0), np.int32), *found], axis=1)
     if i.size >= most:
         return None
-    z = [samples.distances(samples.own(i[rows]), j[rows, None])[:, 0] for rows in _blocks(i.size, 64 * ROWS)]
+    z = [samples.distances(samples.own(i[rows]), j[rows, None])[:, 0] for rows in blocks(i.size, 64 * ROWS)]
     return i, j, np.concatenate([np.empty(0, samples.dtype), *z])
-
-
-def _over_blocks(work, count):
-    """[work(slice) for blocks of at most ROWS of `count` rows], in threads.
-
-    A thread multiplies its own matrices: threads of BLAS and threads of ours, by turns, would wait for each other.
-    """
-    threads = numba.get_num_threads()
-    size = max(1, min(ROWS, -(-count // threads)))
-    blocks = _blocks(count, size)
-    with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(threads) as pool:
-        return list(pool.map(work, blocks))
 
 
 def _smallest(samples, queries, own, k, precise=False, offset=None):
@@ -211,21 +226,17 @@ def _smallest(samples, queries, own, k, precise=False, offset=None):
             _kernels.keep_smallest(tile, first, part, lists, best)
         return lists, best[:, 0]
 
-    found = _over_blocks(block, len(own))
+    found = over_blocks(block, len(own))
     return tuple(np.concatenate(parts) for parts in zip(*found, strict=True))
 
 
 def _unproven(samples, nodes, indices, cuts, k):
     """The nodes whose k-th measured distance is beyond what the search proves."""
     kth = np.concatenate(
-        [_finish(samples, nodes[rows], indices[rows], k)[1][:, -1] for rows in _blocks(len(nodes), 64 * ROWS)]
+        [_finish(samples, nodes[rows], indices[rows], k)[1][:, -1] for rows in blocks(len(nodes), 64 * ROWS)]
         or [np.empty(0, samples.dtype)]
     )
     return nodes[kth > cuts]
-
-
-def _blocks(count, size):
-    return [slice(begin, begin + size) for begin in range(0, count, size)]
 
 
 def _near_pairs(samples, nodes, among, limits, most):
@@ -238,6 +249,15 @@ def _near_pairs(samples, nodes, among, limits, most):
         if most <= 0:
             break
     return np.concatenate(found, axis=1)
+
+
+def _finish_all(samples, indices, width):
+    """`_finish` for all samples, a part at a time, so that nothing of the size of the lists is held twice."""
+    nodes = np.arange(samples.n, dtype=np.int32)
+    lists, distances = np.empty((samples.n, width), np.int32), np.empty((samples.n, width), samples.dtype)
+    for rows in blocks(samples.n, 64 * ROWS):
+        lists[rows], distances[rows] = _finish(samples, nodes[rows], indices[rows], width)
+    return lists, distances
 
 
 def _finish(samples, nodes, indices, width):

@@ -5,10 +5,13 @@ distances of chosen pairs, summed as Σ(x−y)² so that duplicates are at exact
 from a matrix product, to search in. The cosine metric is the Euclidean one between rows scaled to length 1: z = 2(1 − cos).
 """
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import numba
 import numpy as np
 import scipy.sparse as sp
+from threadpoolctl import threadpool_limits
 
 from smoothgraph import _kernels
 
@@ -121,6 +124,21 @@ class DistanceMatrix:
 
     def distances(self, Q, lists):
         return np.where(lists < 0, np.asarray(np.inf, Q.dtype), np.take_along_axis(Q, np.maximum(lists, 0), axis=1))
+
+
+def blocks(count: int, size: int) -> list[slice]:
+    return [slice(begin, begin + size) for begin in range(0, count, size)]
+
+
+def over_blocks(work, count: int, size: int = ROWS) -> list:
+    """[work(slice) for blocks of at most `size` of `count` rows], in threads.
+
+    A thread multiplies its own matrices: threads of BLAS and threads of ours, by turns, would wait for each other.
+    """
+    threads = numba.get_num_threads()
+    size = max(1, min(size, -(-count // threads)))
+    with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(threads) as pool:
+        return list(pool.map(work, blocks(count, size)))
 
 
 def _squared_norms(X):

@@ -1,0 +1,148 @@
+"""Approximate neighbour lists, from cells of samples.
+
+In: samples, the length of the lists. Out: lists of sample numbers, −1 where there are fewer, in any order.
+
+k-means on a part of the samples makes cells of about a thousand. Every sample is held against the samples of the few cells
+whose centres are nearest to it, by matrix products, which is what processors do best; a list that is nearly right then
+becomes better by looking at the neighbours of one's neighbours. Nothing is compiled in the process, and nothing is built
+that outlives it.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils import check_random_state
+
+from smoothgraph import _kernels
+from smoothgraph.samples import ROWS, blocks, over_blocks
+
+SIZE, LARGEST = 1000, 8000  # samples of a cell on average, and at most: many equal samples would all fall into one
+PROBES = 6  # cells that a sample is held against at first
+SAMPLES_PER_CELL, ROUNDS = 64, 6  # of k-means
+FIRST = 8  # nearest neighbours whose neighbours are looked at
+MOST_TWO_HOPS = 256
+
+
+class Search:
+    """Lists of about k nearest others (n, k) in `lists`, better with every call of `widen`."""
+
+    def __init__(self, samples, k: int, random_state=None):
+        self.samples = samples
+        self.lists = np.full((samples.n, k), -1, np.int32)
+        self.bounds = np.full((samples.n, k), np.inf, samples.dtype)  # of the distances in `lists`
+        self.centres = _centres(samples, check_random_state(random_state).randint(2**31))
+        self.cells: Cells | None = None
+        self.probes = 0
+
+    @property
+    def saw_all(self) -> bool:
+        return self.probes == len(self.centres)
+
+    def widen(self):
+        """Hold every sample against the members of as many cells again, the nearest that it was not held against yet."""
+        seen, self.probes = self.probes, min(2 * self.probes or PROBES, len(self.centres))
+        nearest = _nearest_centres(self.samples, np.arange(self.samples.n), self.centres, self.probes)
+        if self.cells is None:
+            self.cells = Cells.of(nearest[:, 0])
+            nearest[:, 0] = self.cells.home
+        for probe in range(seen, self.probes):
+            _look_into(self.samples, self.cells, nearest[:, probe], self.lists, self.bounds, own=probe == 0)
+
+
+class Cells(NamedTuple):
+    """`members[ptr[c]:ptr[c+1]]` belong to cell c, which is their `home`."""
+
+    members: np.ndarray
+    ptr: np.ndarray
+    home: np.ndarray
+
+    @classmethod
+    def of(cls, home):
+        """Cells from the number of each sample's cell. What is beyond the LARGEST becomes cells that only its members know."""
+        order = np.argsort(home, kind="stable").astype(np.int32)
+        place = np.arange(home.size) - np.searchsorted(home[order], home[order])
+        part = np.empty(home.size, np.int64)
+        part[order] = place // LARGEST
+        count, home = home.max() + 1, home.astype(np.int64)
+        beyond = part > 0
+        if beyond.any():
+            _, number = np.unique(home[beyond] * home.size + part[beyond], return_inverse=True)
+            home[beyond] = count + number
+            order = np.argsort(home, kind="stable").astype(np.int32)
+        return cls(order, np.searchsorted(home[order], np.arange(home.max() + 2)), home.astype(np.int32))
+
+
+def _centres(samples, seed):
+    """Lloyd's algorithm on a part of the samples."""
+    rng, count = np.random.default_rng(seed), max(1, samples.n // SIZE)
+    part = np.sort(rng.choice(samples.n, min(samples.n, SAMPLES_PER_CELL * count), replace=False))
+    X = samples.X[part]
+    centres = _dense(X[np.sort(rng.choice(part.size, count, replace=False))])
+    for _ in range(ROUNDS if count > 1 else 0):
+        nearest = _nearest_centres(samples, part, centres, 1)[:, 0]
+        sizes = np.bincount(nearest, minlength=count)
+        belongs = sp.csr_matrix((np.ones(part.size, X.dtype), (nearest, np.arange(part.size))), shape=(count, part.size))
+        filled = sizes > 0
+        centres[filled] = (_dense(belongs @ X) / np.maximum(sizes, 1)[:, None].astype(X.dtype))[filled]
+        centres[~filled] = _dense(X[rng.choice(part.size, np.count_nonzero(~filled))])
+    return centres
+
+
+def _dense(X):
+    return X.toarray() if sp.issparse(X) else np.array(X)
+
+
+def _nearest_centres(samples, nodes, centres, count):
+    """The numbers of the `count` centres nearest to each of `nodes`, nearest first."""
+    norms = np.einsum("ij,ij->i", centres, centres)
+
+    def block(rows):
+        tile = np.asarray(norms - 2.0 * (samples.own(nodes[rows]) @ centres.T), order="C")
+        if count == 1:
+            return tile.argmin(axis=1)[:, None].astype(np.int32)
+        nearest, best = np.full((len(tile), count), -1, np.int32), np.full((len(tile), count), np.inf, tile.dtype)
+        _kernels.keep_smallest(tile, 0, np.full(len(tile), -1, np.int32), nearest, best)
+        return np.take_along_axis(nearest, np.argsort(best, axis=1, kind="stable"), axis=1)
+
+    return np.concatenate(over_blocks(block, len(nodes)))
+
+
+def _look_into(samples, cells, probed, lists, bounds, own):
+    """Hold every sample i against the members of cell probed[i]. Each is in one task only, so none waits for another."""
+    order = np.argsort(probed, kind="stable").astype(np.int32)
+    ptr = np.searchsorted(probed[order], np.arange(cells.ptr.size))
+    tasks = [(cell, begin) for cell in range(cells.ptr.size - 1) for begin in range(ptr[cell], ptr[cell + 1], ROWS)]
+
+    def one(rows):
+        cell, begin = tasks[rows.start]
+        nodes = order[begin : min(begin + ROWS, ptr[cell + 1])]
+        members = cells.members[cells.ptr[cell] : cells.ptr[cell + 1]]
+        # Places among the members are numbers from 0 on; who was found before is written as a number below −1.
+        found, best = -2 - lists[nodes], bounds[nodes]
+        place = np.arange(begin, begin + nodes.size, dtype=np.int32) - ptr[cell] if own else np.full(nodes.size, -1, np.int32)
+        for first, tile in samples.bound_tiles(samples.own(nodes), among=members):
+            _kernels.keep_smallest(tile, first, place.astype(np.int32), found, best)
+        lists[nodes] = np.where(found >= 0, members[np.maximum(found, 0)], -2 - found) if members.size else -2 - found
+        bounds[nodes] = best
+
+    over_blocks(one, len(tasks), 1)
+
+
+def refine(samples, lists: np.ndarray, distances: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The lists (ascending) after a look at the neighbours of the nearest neighbours, in both directions."""
+    n, k = lists.shape
+    everybody = np.arange(n, dtype=np.int32)
+    nearest, no_edges = np.ascontiguousarray(lists[:, :FIRST]), (np.zeros(n + 1, np.int64), np.empty(0, np.int32))
+    new = _kernels.mark_new_edges(everybody, nearest, everybody, *no_edges)
+    unused = np.zeros(nearest.shape, np.int8)
+    indptr, indices, _ = _kernels.merge_edges(everybody, nearest, unused, new, *no_edges, unused[:0, 0], 8)
+    better, closer = np.empty_like(lists), np.empty_like(distances)
+    for rows in blocks(n, 8 * ROWS):
+        nodes = everybody[rows]
+        found = _kernels.two_hops(nodes, indptr, indices, MOST_TWO_HOPS)
+        found = np.concatenate([lists[rows], found], axis=1)
+        measured = np.concatenate([distances[rows], samples.distances(samples.own(nodes), found[:, k:])], axis=1)
+        _kernels.tidy_lists(nodes, found, measured, k)
+        better[rows], closer[rows] = found[:, :k], measured[:, :k]
+    return better, closer
