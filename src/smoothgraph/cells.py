@@ -129,20 +129,26 @@ def _look_into(samples, cells, probed, lists, bounds, own):
     over_blocks(one, len(tasks), 1)
 
 
-def refine(samples, lists: np.ndarray, distances: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The lists (ascending) after a look at the neighbours of the nearest neighbours, in both directions."""
+def refine(samples, lists: np.ndarray, distances: np.ndarray, changed: np.ndarray) -> np.ndarray:
+    """Look at the neighbours of the nearest neighbours, in both directions, and let the lists (ascending) have the nearer ones.
+
+    Only samples that were `changed` last time, or have such a neighbour, can find something new. Works in place; returns who
+    is changed now.
+    """
     n, k = lists.shape
     everybody = np.arange(n, dtype=np.int32)
     nearest, no_edges = np.ascontiguousarray(lists[:, :FIRST]), (np.zeros(n + 1, np.int64), np.empty(0, np.int32))
+    active = np.flatnonzero(changed | changed[nearest].any(axis=1)).astype(np.int32)
     new = _kernels.mark_new_edges(everybody, nearest, everybody, *no_edges)
     unused = np.zeros(nearest.shape, np.int8)
     indptr, indices, _ = _kernels.merge_edges(everybody, nearest, unused, new, *no_edges, unused[:0, 0], 8)
-    better, closer = np.empty_like(lists), np.empty_like(distances)
-    for rows in blocks(n, 8 * ROWS):
-        nodes = everybody[rows]
+    changed = np.zeros(n, np.bool_)
+    for rows in blocks(active.size, 8 * ROWS):
+        nodes = active[rows]
         found = _kernels.two_hops(nodes, indptr, indices, MOST_TWO_HOPS)
-        found = np.concatenate([lists[rows], found], axis=1)
-        measured = np.concatenate([distances[rows], samples.distances(samples.own(nodes), found[:, k:])], axis=1)
+        measured = samples.distances(samples.own(nodes), found)
+        found, measured = np.concatenate([lists[nodes], found], axis=1), np.concatenate([distances[nodes], measured], axis=1)
         _kernels.tidy_lists(nodes, found, measured, k)
-        better[rows], closer[rows] = found[:, :k], measured[:, :k]
-    return better, closer
+        changed[nodes] = measured[:, k - 1] < distances[nodes, -1]
+        lists[nodes], distances[nodes] = found[:, :k], measured[:, :k]
+    return changed

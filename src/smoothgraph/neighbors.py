@@ -21,7 +21,7 @@ EXACT_WORK = 5e11
 
 SAMPLED = 500  # rows from which the recall is estimated
 WORTH_REFINING, WIDENINGS = 0.95, 4  # below this recall a sample looks into twice as many cells, so many times
-ENOUGH, LITTLE, REFINEMENTS = 0.997, 0.0005, 6  # recall at which refining stops, the gain below which it does, and the rounds
+LITTLE, REFINEMENTS = 0.0005, 6  # refining stops when it gains less recall than this, or after so many rounds
 
 
 class Backend(Protocol):
@@ -102,10 +102,9 @@ class ApproximateBackend:
             if recall >= WORTH_REFINING or search.saw_all:
                 break
         lists, distances = _finish_all(samples, search.lists, k)
+        changed = np.ones(samples.n, np.bool_)
         for _ in range(REFINEMENTS):
-            if recall >= ENOUGH:
-                break
-            lists, distances = cells.refine(samples, lists, distances)
+            changed = cells.refine(samples, lists, distances, changed)
             recall, before = sampled.recall(distances), recall
             if recall - before < LITTLE:
                 break

@@ -1,0 +1,73 @@
+"""From a data file to a saved graph in a cold process: the learned graph against pynndescent's 15-NN graph of the same data."""
+
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks import data
+from smoothgraph.neighbors import _Sampled, choose_backend, find_neighbors
+from smoothgraph.samples import Samples
+
+K, LIST = 10, 15
+OURS = """
+import json, resource, sys
+import numpy as np
+import scipy.sparse as sp
+from smoothgraph import GraphLearner
+X = np.load(sys.argv[1], mmap_mode="r")
+learner = GraphLearner(int(sys.argv[3]), random_state=0).fit(X)
+sp.save_npz(sys.argv[2], learner.graph_)
+print(json.dumps({"recall": learner.recall_, "search": learner.neighbors_, "degree": learner.n_neighbors_,
+    "gap": learner.solution_.gap, "nodes_not_certified": learner.n_incomplete_, "stages": learner.seconds_,
+    "peak_gb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6}))
+"""
+THEIRS = """
+import json, resource, sys
+import numpy as np
+from pynndescent import NNDescent
+X = np.load(sys.argv[1])
+lists, distances = NNDescent(X, n_neighbors=int(sys.argv[3]) + 1, random_state=0).neighbor_graph
+np.savez(sys.argv[2], lists=lists, distances=distances)
+print(json.dumps({"peak_gb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6}))
+"""
+
+
+def run():
+    for name, X in (("MNIST", data.mnist), ("forest cover", data.forest_cover), ("molecules", data.molecules)):
+        with tempfile.TemporaryDirectory() as folder:
+            yield measure(name, X(), Path(folder))
+
+
+def measure(name, X, folder):
+    np.save(folder / "X.npy", X)
+    ours, ours_seconds = cold(OURS, folder, K)
+    theirs, theirs_seconds = cold(THEIRS, folder, LIST)
+    samples = Samples(X)
+    with np.load(folder / "graph.npz") as file:  # lists that begin with the sample itself
+        recall = _Sampled(samples, LIST).recall(np.square(file["distances"][:, 1:]) * (1 - 1e-6))
+    own_recall = find_neighbors(samples, LIST, choose_backend("auto", samples, random_state=0)).recall
+    return {
+        "benchmark": f"data file to saved graph, cold process, {name} {X.shape[0]:,} x {X.shape[1]}, k={K}",
+        "seconds": ours_seconds,
+        "pynndescent_seconds": theirs_seconds,
+        "ratio": ours_seconds / theirs_seconds,
+        **ours,
+        "recall_of_15_nearest": own_recall,
+        "pynndescent_recall": recall,
+        "pynndescent_peak_gb": theirs["peak_gb"],
+        "wanted": "ratio <= 1.0, recall no lower",
+        "ok": ours_seconds <= theirs_seconds and own_recall >= recall,
+    }
+
+
+def cold(script, folder, k):
+    """What the process printed, and the seconds from its start to its end, by the clock."""
+    start = time.perf_counter()
+    command = [sys.executable, "-c", script, str(folder / "X.npy"), str(folder / "graph.npz"), str(k)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    return json.loads(done.stdout.splitlines()[-1]), time.perf_counter() - start
