@@ -18,9 +18,9 @@ from smoothgraph import _kernels
 from smoothgraph.samples import ROWS, blocks, over_blocks
 
 SIZE, LARGEST = 1000, 8000  # samples of a cell on average, and at most: many equal samples would all fall into one
-PROBES = 6  # cells that a sample is held against at first
+PROBES = 5  # cells that a sample is held against at first
 SAMPLES_PER_CELL, ROUNDS = 64, 6  # of k-means
-FIRST = 8  # nearest neighbours whose neighbours are looked at
+FIRST = 12  # nearest neighbours whose neighbours are looked at
 MOST_TWO_HOPS = 256
 
 
