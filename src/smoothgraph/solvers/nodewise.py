@@ -1,4 +1,4 @@
-"""The default solver: exact coordinate ascent on the dual, one node at a time, and Newton steps to polish.
+"""The default solver: exact coordinate ascent on the dual, one node at a time, and leaps where that is slow.
 
 In: a `Problem`, perhaps a λ to start from. Out: λ, and the weights w = clip((λᵢ+λⱼ)/2 − θz, 0, max_weight) it implies. At that
 w the duality gap is P − D = Σᵢ ψ(dᵢλᵢ), ψ(x) = x − 1 − log x: a sum of small positive terms, exact to the last digits.
@@ -28,7 +28,7 @@ MARGIN = 0.1  # live edges are those that can have weight while no λ rises by m
 COARSE = 1e-4  # a gap up to which sweeps are best; then a leap, and sweeps again
 REST = 0.2  # of the gap asked for may be left to the nodes that are restless still
 VISITS, CREEPING = 20, 40  # visits per node on average, and rounds of few nodes, before something else is tried
-CG_ROUNDS, CG_TOL = 20, 0.03
+CG_ROUNDS, CG_TOL = 20, 0.03  # how well a Newton step is solved for
 DIRECT = 60_000  # nodes that have together at most so many allowed edges are moved to their joint optimum at once
 STALLED = 10  # leaps after which the gap is not even halved: rounding leaves no more
 SHARES = 64  # that sums and copies are cut into, whatever the number of threads
@@ -89,9 +89,10 @@ def finish(problem: Problem, point: Ascent, tol: float, start: float) -> Solutio
 
 
 def ascend(problem: Problem, tol: float, max_iter: int, lam=None, restless=None, scratch=None) -> Ascent:
-    """Sweeps until the gap is at most `tol`, and Newton steps where sweeps would cost more. The `lam` given is not changed.
+    """Coarse sweeps, then leaps and finer sweeps until the gap is at most `tol`. The `lam` given is not changed.
 
-    `restless` marks the nodes to begin with, for a λ that is the optimum of a problem that differs in those nodes only.
+    `restless` marks the nodes to begin with, for a λ that is the optimum of a problem that differs in those nodes only;
+    `scratch` is memory that several solves share.
     """
     sweeper = _Sweeper(problem, scratch or Scratch())
     n_iter = 0
@@ -233,7 +234,7 @@ def _leap(problem, before, tol):
     """
     free = _kernels.free_edges(*problem.arrays_less_base, before.lam)
     moving = np.abs(before.degree * (before.lam + problem.base) - 1.0) > np.sqrt(0.1 * tol)
-    free_graph = csr_matrix((np.ones(free[1].size, np.int8), free[1], free[0]), shape=(problem.n, problem.n))
+    free_graph = csr_matrix((np.ones(free[1].size, np.int32), free[1], free[0]), shape=(problem.n, problem.n))
     moving = np.flatnonzero(moving | (free_graph @ moving))
     dual = _dual_value(problem, before)
     if np.diff(problem.candidates.indptr)[moving].sum() <= DIRECT:
