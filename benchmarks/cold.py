@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks import data
-from smoothgraph.neighbors import _Sampled, choose_backend, find_neighbors
+from smoothgraph.neighbors import Sampled, choose_backend, find_neighbors
 from smoothgraph.samples import Samples
 
 K, LIST = 10, 15
@@ -54,8 +54,9 @@ def measure(name, X, folder):
     ours, ours_seconds = cold(OURS, folder, K)
     theirs, theirs_seconds = cold(THEIRS, folder, LIST)
     samples = Samples(X)
+    sampled = Sampled(samples, LIST)
     with np.load(folder / "graph.npz") as file:  # lists that begin with the sample itself
-        recall = _Sampled(samples, LIST).recall(np.square(file["distances"][:, 1:]) * (1 - 1e-6))
+        recall = sampled.recall(np.square(file["distances"][sampled.nodes, 1:]) * (1 - 1e-6))
     own_recall = find_neighbors(samples, LIST, choose_backend("auto", samples, random_state=0)).recall
     return {
         "benchmark": f"data file to saved graph, cold process, {name} {X.shape[0]:,} x {X.shape[1]}, k={K}",

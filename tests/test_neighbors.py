@@ -109,7 +109,7 @@ class MessyBackend:
     def __init__(self, rng):
         self.rng = rng
 
-    def __call__(self, samples, k):
+    def __call__(self, samples, k, sampled):
         found = lists_of(samples.X, k).indices
         nodes = np.arange(samples.n)[:, None]
         messy = np.concatenate([found, nodes, found[:, :2], np.full((samples.n, 2), -1)], axis=1)

@@ -1,6 +1,7 @@
 """Approximate neighbour lists, from cells of samples.
 
-In: samples, the length of the lists. Out: lists of sample numbers, −1 where there are fewer, in any order.
+In: samples, the length of the lists. Out: `Search.lists`, lists of sample numbers, −1 where there are fewer, in any order; and
+`refine`, which makes clean lists better.
 
 k-means on a part of the samples makes cells of about a thousand. Every sample is held against the samples of the few cells
 whose centres are nearest to it, by matrix products, which is what processors do best; a list that is nearly right then
@@ -132,8 +133,8 @@ def _look_into(samples, cells, probed, lists, bounds, own):
 def refine(samples, lists: np.ndarray, distances: np.ndarray, changed: np.ndarray) -> np.ndarray:
     """Look at the neighbours of the nearest neighbours, in both directions, and let the lists (ascending) have the nearer ones.
 
-    Only samples that were `changed` last time, or have such a neighbour, can find something new. Works in place; returns who
-    is changed now.
+    Only samples that were `changed` last time, or list one that was, look again: the others rarely find something. Works in
+    place; returns who is changed now.
     """
     n, k = lists.shape
     everybody = np.arange(n, dtype=np.int32)

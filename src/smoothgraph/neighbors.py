@@ -30,7 +30,9 @@ class Backend(Protocol):
     name: str
     exact: bool
 
-    def __call__(self, samples: Any, k: int) -> np.ndarray: ...
+    def __call__(self, samples: Any, k: int, sampled: "Sampled | None") -> np.ndarray:
+        """`sampled` is the truth about a few rows, for a search that goes by its recall; an exact one gets None."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,7 @@ class ExactBackend:
     name = "exact"
     exact = True
 
-    def __call__(self, samples, k):
+    def __call__(self, samples, k, sampled=None):
         nodes = np.arange(samples.n, dtype=np.int32)
         indices, cuts = _smallest(samples, samples.own, nodes, k)
         open_rows = _unproven(samples, nodes, indices, cuts, k)
@@ -84,7 +86,7 @@ class ExactBackend:
 
 
 class ApproximateBackend:
-    """Cells of samples, more of them while a sample of the lists is far from right, then neighbours of neighbours."""
+    """Cells of samples, more of them while a sample of the lists is far from right."""
 
     name = "approximate"
     exact = False
@@ -92,23 +94,14 @@ class ApproximateBackend:
     def __init__(self, random_state=None):
         self.random_state = random_state
 
-    def __call__(self, samples, k):
-        sampled, search = _Sampled(samples, k), cells.Search(samples, k, self.random_state)
+    def __call__(self, samples, k, sampled=None):
+        search = cells.Search(samples, k, self.random_state)
         for _ in range(WIDENINGS):
             search.widen()
-            distances = np.empty((samples.n, k), samples.dtype)
-            distances[sampled.nodes] = _finish(samples, sampled.nodes, search.lists[sampled.nodes], k)[1]
-            recall = sampled.recall(distances)
+            recall = sampled.recall(_finish(samples, sampled.nodes, search.lists[sampled.nodes], k)[1])
             if recall >= WORTH_REFINING or search.saw_all:
                 break
-        lists, distances = _finish_all(samples, search.lists, k)
-        changed = np.ones(samples.n, np.bool_)
-        for _ in range(REFINEMENTS):
-            changed = cells.refine(samples, lists, distances, changed)
-            recall, before = sampled.recall(distances), recall
-            if recall - before < LITTLE:
-                break
-        return lists
+        return search.lists
 
 
 class GivenBackend:
@@ -120,7 +113,7 @@ class GivenBackend:
         self.given = given
         self.name = "given lists" if isinstance(given, tuple) else type(given).__name__
 
-    def __call__(self, samples, k):
+    def __call__(self, samples, k, sampled=None):
         if isinstance(self.given, tuple):
             return _checked_indices(self.given, samples.n)
         matrix = sp.csr_matrix(self.given.fit_transform(samples.X))
@@ -154,20 +147,34 @@ def choose_backend(neighbors, samples, random_state=None) -> Backend:
 def find_neighbors(samples, k: int, backend: Backend) -> NeighborLists:
     """The k nearest others of every sample (all of them where there are fewer)."""
     k = min(k, samples.n - 1)
-    indices = backend(samples, k)
+    sampled = None if backend.exact else Sampled(samples, k)
+    indices = backend(samples, k, sampled)
     lists, distances = _finish_all(samples, indices, indices.shape[1] if isinstance(backend, GivenBackend) else k)
+    del indices
     counts = np.count_nonzero(lists >= 0, axis=1)
     if not counts.all():
         raise ValueError(
             f"Sample {int(np.argmin(counts))} has no neighbour in the lists of {backend.name}: every sample needs one at "
             "least. Ask for more neighbours, or use neighbors='exact'."
         )
-    if backend.exact:
-        return NeighborLists(lists, distances, backend.name, True, 1.0)
-    return NeighborLists(lists, distances, backend.name, False, _Sampled(samples, k).recall(distances))
+    if isinstance(backend, ApproximateBackend):
+        _refine(samples, lists, distances, sampled)
+    recall = 1.0 if sampled is None else sampled.recall(distances[sampled.nodes])
+    return NeighborLists(lists, distances, backend.name, backend.exact, recall)
 
 
-class _Sampled:
+def _refine(samples, lists, distances, sampled):
+    """Neighbours of neighbours, in place, as long as that makes the lists better."""
+    changed, before = np.ones(samples.n, np.bool_), sampled.recall(distances[sampled.nodes])
+    for _ in range(REFINEMENTS):
+        changed = cells.refine(samples, lists, distances, changed)
+        recall = sampled.recall(distances[sampled.nodes])
+        if recall - before < LITTLE:
+            break
+        before = recall
+
+
+class Sampled:
     """The true distances to the k nearest of a few samples."""
 
     def __init__(self, samples, k):
@@ -178,9 +185,8 @@ class _Sampled:
         self.true = _finish(samples, self.nodes, indices, self.k)[1]
 
     def recall(self, distances) -> float:
-        """The share of their k nearest that lists with ascending `distances` have; of equal distances any will do."""
-        near = distances[self.nodes, : self.k] <= self.true[:, -1:]
-        return float(np.count_nonzero(near) / self.true.size)
+        """The share of their k nearest that their lists, of ascending `distances`, have; of equal distances any will do."""
+        return float(np.count_nonzero(distances[:, : self.k] <= self.true[:, -1:]) / self.true.size)
 
 
 def nearest_to_new(samples, Q, k: int, offset):

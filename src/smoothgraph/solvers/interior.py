@@ -7,12 +7,15 @@ Updates of one node creep along such a valley, and Newton's steps stop at each o
     λᵢdᵢ = 1,   wₑμₑ = τ,   μₑ = qₑ + 2wₑ − Σ λ of its moving ends,   w, μ > 0,   τ → 0,
 
 qₑ being 2θz less the λ of an end that does not move. Eliminating w and μ leaves one symmetric positive definite system in λ
-for every step, as sparse as the edges. Mehrotra's predictor and corrector choose τ; ten steps are common.
+for every step, as sparse as the edges. Mehrotra's predictor and corrector choose τ; a few tens of steps are common.
+`max_weight` is not in it: the weights of such nodes are small, and who calls it takes a result only if the dual is larger.
 """
 
 import numpy as np
 from scipy.sparse import csr_matrix, diags_array, eye_array
 from scipy.sparse.linalg import splu
+
+from smoothgraph.solvers.problem import mean_psi
 
 STEPS = 100
 SHORT = 0.95  # of the way to where a variable would become 0
@@ -34,7 +37,7 @@ def move(problem, lam: np.ndarray, nodes: np.ndarray, tol: float) -> np.ndarray:
         dx, dw, dmu = step.corrected(0.0 if a > 0.9 else LEAST)
         a = min(1.0, SHORT * step.longest(dx, dw, dmu))
         x, w, mu = x + a * dx, w + a * dw, mu + a * dmu
-        gap = _mean_psi((base + x) * (S @ np.maximum(0.5 * (S.T @ x - q), 0.0)))
+        gap = mean_psi((base + x) * (S @ np.maximum(0.5 * (S.T @ x - q), 0.0)))
         if gap < best_gap:
             best, best_gap = x, gap
         if gap <= tol:
@@ -109,8 +112,3 @@ class _Step:
     def longest(self, dx, dw, dmu):
         """How far a step may go, at most 1, until something becomes 0."""
         return 1.0 / max(1.0, *(np.max(-step / value) for step, value in ((dx, self.lam), (dw, self.w), (dmu, self.mu))))
-
-
-def _mean_psi(x):
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return float(np.mean(x - 1.0 - np.log(x)))

@@ -17,7 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from smoothgraph import _kernels
 from smoothgraph.solvers import interior
-from smoothgraph.solvers.problem import Problem, Solution, Status
+from smoothgraph.solvers.problem import Problem, Solution, Status, mean_psi
 
 LANES, BLOCK, WAVES = 8, 60, 512  # a sweep is at most WAVES times LANES blocks side by side, of BLOCK nodes or more
 FEW = 0.05  # up to this share of the nodes is swept in one thread
@@ -162,16 +162,16 @@ class _Sweeper:
         """
         self.restless[:] = True if restless is None else restless
         visits, rounds, creeping = VISITS * self.n, 0, CREEPING
+        few = max(FEW * self.n, FEW * SERIAL)
         while visits > 0 and creeping > 0 and self.restless.any():
-            self._choose_rows(lam, live=np.count_nonzero(self.restless) > max(FEW * self.n, FEW * SERIAL))
+            self._choose_rows(lam, live=np.count_nonzero(self.restless) > few)
             share = np.inf
             while visits > 0 and creeping > 0 and share > REST * tol * self.n:
                 count = np.count_nonzero(self.restless)
-                few = count <= max(FEW * self.n, FEW * SERIAL)
-                share = self._round(lam, tol, *(_one_block(self.n) if few else self.blocks))
+                share = self._round(lam, tol, *(_one_block(self.n) if count <= few else self.blocks))
                 rounds += 1
                 visits -= count
-                creeping -= few
+                creeping -= count <= few
             self.restless[:] = lam >= self.limit
         return rounds
 
@@ -202,13 +202,7 @@ class _Sweeper:
 
 def _evaluate(problem, lam, n_iter):
     degree, active, energy = _kernels.evaluate(*problem.arrays_less_base, lam)
-    return Ascent(lam, _mean_psi(degree * (lam + problem.base)), n_iter, degree, active, energy)
-
-
-def _mean_psi(x):
-    """Mean of x − 1 − log x; a degree of 0 (a start far off) makes it inf."""
-    with np.errstate(divide="ignore"):
-        return float(np.mean(x - 1.0 - np.log(x)))
+    return Ascent(lam, mean_psi(degree * (lam + problem.base)), n_iter, degree, active, energy)
 
 
 def _blocks(indptr):
