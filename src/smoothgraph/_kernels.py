@@ -543,6 +543,47 @@ def conjugate_gradients(indptr, indices, diagonal, right, rounds, tol, shares):
     return x
 
 
+# --- a penalty of the user's own ------------------------------------------------------------------------------------------
+
+
+@njit(error_model="numpy", fastmath=SUM_FREELY, nogil=True)  # not cached: compiled for the function given
+def penalty_sweep(indptr, indices, z, theta, lam, degree):
+    """One round of exact updates in place: each node's λ solves Σⱼ max(0, (λ − aⱼ)/2) = degree(λ), aⱼ = 2θz − λⱼ."""
+    for i in range(lam.size):
+        begin, end = indptr[i], indptr[i + 1]
+        a = np.empty(end - begin)
+        for e in range(begin, end):
+            a[e - begin] = 2.0 * theta * z[e] - lam[indices[e]]
+        step, low, high = 1.0, lam[i], lam[i]
+        while 0.5 * np.maximum(low - a, 0.0).sum() > degree(low):
+            low -= step
+            step *= 2.0
+        step = 1.0
+        while 0.5 * np.maximum(high - a, 0.0).sum() < degree(high):
+            high += step
+            step *= 2.0
+        for _ in range(200):
+            middle = 0.5 * (low + high)
+            if middle <= low or middle >= high:
+                break
+            if 0.5 * np.maximum(middle - a, 0.0).sum() < degree(middle):
+                low = middle
+            else:
+                high = middle
+        lam[i] = high
+
+
+@njit(error_model="numpy", nogil=True)
+def penalties(d, lam, phi, degree):
+    """φ(dᵢ) of every node, and min over d of φ(d) + λᵢd, which is where d = degree(λᵢ)."""
+    value, least = np.empty(d.size), np.empty(d.size)
+    for i in range(d.size):
+        value[i] = phi(d[i])
+        best = max(degree(lam[i]), 0.0)
+        least[i] = phi(best) + lam[i] * best
+    return value, least
+
+
 # --- the paper's primal-dual scheme ---------------------------------------------------------------------------------------
 
 
