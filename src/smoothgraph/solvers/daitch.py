@@ -29,11 +29,15 @@ from smoothgraph.solvers.problem import Solution, Status
 
 STIFF = 10.0  # rᵢ at most, in units of the mean squared distance of node i's allowed edges
 SETTLED = 0.01  # wrong guesses per node, from which on multipliers and gap are worth their cost
-PATIENCE = 6  # rounds without progress, after which only half of the wrong guesses, drawn at random, are corrected
+PATIENCE, SAFE_STEPS, MOST_SAFE_STEPS = (
+    6,
+    100,
+    2000,
+)  # rounds without progress, after which gradient steps lead to better guesses
 CG_TOL, CG_ROUNDS = 1e-2, 100
 CHEBYSHEV, LOW = 10, 0.25
 SMALL = 1e-3  # what D has at least, in units of r: edges between duplicates cost nothing
-PROXIMAL = 1e-2  # of D, at first, is added to the system: weights that the model does not determine stay where they are
+PROXIMAL = 1e-3  # of D is added to the system: weights that the model does not determine stay where they are
 SHIFTS = 0.0, *10.0 ** np.arange(-9.0, 0.1)  # multiples of X that are tried to make Y feasible for the dual
 TINY = 1e-12  # objective per node, in units of squared distances, that counts as 0
 DENSE_BYTES = 4e9  # a sparse X larger than this as an array is refused
@@ -78,7 +82,9 @@ class Point(NamedTuple):
     gap: float
 
 
-def solve(X, candidates: Candidates, mu: float | None = None, tol: float = 1e-6, max_iter: int = 200, w=None, lam=None) -> Solution:
+def solve(
+    X, candidates: Candidates, mu: float | None = None, tol: float = 1e-6, max_iter: int = 200, w=None, lam=None
+) -> Solution:
     """The hard model (mu=None) or the soft one on the allowed edges, to a relative duality gap of `tol`.
 
     Parameters
@@ -176,9 +182,15 @@ def _descend(edges, mu, tol, max_iter, w, free, lam):
     gain = 0.5 / r - 0.5 / mu
     t = 1.0 + lam * gain
     short = edges.degrees(w) < t if lam.any() else np.ones(t.size, bool)
-    best, fewest, patience, proximal = None, np.inf, PATIENCE, PROXIMAL
+    best, fewest, patience, safe_steps = None, np.inf, PATIENCE, SAFE_STEPS
     for n_iter in range(1, max_iter + 1):
-        w = _newton(edges, np.where(free, w, 0.0), free, short, r, t, proximal)
+        stuck = patience == 0
+        if not stuck:
+            w = _newton(edges, np.where(free, w, 0.0), free, short, r, t)
+        else:  # guesses that depend on each other can be wrong by turns for ever
+            w = accelerated_gradient(edges, best.w if best else np.maximum(w, 0.0), r, t, safe_steps)
+            free, short = w > 0.0, edges.degrees(w) < t
+            fewest, patience, safe_steps = np.inf, PATIENCE, min(2 * safe_steps, MOST_SAFE_STEPS)
         d = edges.degrees(w)
         pull = np.where(short, 2.0 * r * (t - d), 0.0)
         wrong = np.where(free, w < 0.0, edges.slopes(edges.product(w)) < edges.ends(pull))
@@ -186,24 +198,37 @@ def _descend(edges, mu, tol, max_iter, w, free, lam):
         count = np.count_nonzero(wrong) + np.count_nonzero(wrong_nodes)
         better = count < fewest
         fewest = min(fewest, count)
-        if count <= SETTLED * d.size or n_iter == max_iter:
+        if count <= SETTLED * d.size or stuck or n_iter == max_iter:
             lam = 2.0 * r * np.maximum(t - d, 0.0)
             point = _certify(edges, np.maximum(w, 0.0), lam, mu, float(unit.sum()))
-            better = best is None or point.gap < 0.9 * best.gap
-            proximal = max(0.5 * proximal, 1e-4) if better else proximal
+            better = stuck or best is None or point.gap < 0.5 * best.gap
             best = point if best is None or point.gap < best.gap else best
             if best.gap <= tol:
                 break
             t, fewest = 1.0 + lam * gain, np.inf
             wrong_nodes = short != (d < t)
         patience = PATIENCE if better else patience - 1
-        if patience == 0:  # guesses that depend on each other can be wrong by turns for ever: make shorter steps
-            proximal, fewest, patience = min(10.0 * proximal, 1.0), np.inf, PATIENCE
         free, short = free ^ wrong, short ^ wrong_nodes
     return best, n_iter
 
 
-def _newton(edges, w, free, short, r, t, proximal):
+def accelerated_gradient(edges, w, r, t, steps):
+    """FISTA, as in the paper, on ‖LX‖² + Σᵢ rᵢ max(tᵢ − dᵢ, 0)², each weight with a step size of its own (Gershgorin's bound)."""
+    length = np.sqrt(edges.z)
+    counts = np.diff(edges.rows[0])
+    h = 2.0 * length * edges.ends(edges.degrees(length)) + 2.0 * edges.ends(r * counts)
+    v, momentum = w, 1.0
+    for _ in range(steps):
+        slopes = edges.slopes(edges.product(v)) - edges.ends(2.0 * r * np.maximum(t - edges.degrees(v), 0.0))
+        last, w = w, np.maximum(v - slopes / h, 0.0)
+        if np.sum((v - w) * h * (w - last)) > 0.0:
+            momentum = 1.0
+        following = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * momentum**2))
+        v, momentum = w + (momentum - 1.0) / following * (w - last), following
+    return w
+
+
+def _newton(edges, w, free, short, r, t):
     """The minimum over the `free` weights when the `short` nodes, and no others, have a penalty rᵢ(tᵢ − dᵢ)²."""
     some = edges.some(np.flatnonzero(free))
     stiff = np.where(short, 2.0 * r, 0.0)
@@ -220,7 +245,7 @@ def _newton(edges, w, free, short, r, t, proximal):
         return u - keep * some.ends(_kernels.solve_ends(*some.rows, 1.0 / D, diagonal, ends, CHEBYSHEV, LOW)) / D
 
     def hessian(p):
-        return some.slopes(some.product(p)) + some.ends(stiff * some.degrees(p)) + proximal * D * p
+        return some.slopes(some.product(p)) + some.ends(stiff * some.degrees(p)) + PROXIMAL * D * p
 
     w = w.copy()
     w[free] += _conjugate_gradients(hessian, precondition, right)
@@ -254,7 +279,9 @@ def _certify(edges, w, lam, mu, scale):
     if mu < np.inf:
         objective += mu * float(np.sum(np.maximum(1.0 - edges.degrees(w), 0.0) ** 2))
     slopes = edges.slopes(Y)
-    dual = _dual_objective(edges, w, Y, lam, mu, lambda eps: _kernels.feasible_shares(*edges.rows, slopes + 2.0 * eps * edges.z, lam))
+    dual = _dual_objective(
+        edges, w, Y, lam, mu, lambda eps: _kernels.feasible_shares(*edges.rows, slopes + 2.0 * eps * edges.z, lam)
+    )
     return Point(w, lam, Y, objective, dual, (objective - dual) / max(objective, TINY * scale))
 
 
@@ -262,14 +289,10 @@ def _feasible(edges, w):
     """Weights with all degrees at least 1: those of a node that falls short are raised in proportion."""
     d = edges.degrees(w)
     if not d.all():  # the nearest neighbour of a node that has no weight at all
-        order = np.argsort(edges.z, kind="stable")[::-1]
-        nearest = np.zeros(d.size, np.int64)
-        nearest[edges.i[order]] = order
-        far = edges.z[nearest]
-        for e in order:
-            for node in (edges.i[e], edges.j[e]):
-                if edges.z[e] <= far[node]:
-                    nearest[node], far[node] = e, edges.z[e]
+        nodes, edge = np.concatenate([edges.i, edges.j]), np.tile(np.arange(w.size), 2)
+        order = np.argsort(-edges.z[edge], kind="stable")
+        nearest = np.empty(d.size, np.int64)
+        nearest[nodes[order]] = edge[order]  # the last one stays
         w = w.copy()
         w[nearest[d == 0.0]] = 1.0
         d = edges.degrees(w)
@@ -304,8 +327,103 @@ def _finish(edges, point, tol, n_iter, start):
             ConvergenceWarning,
             stacklevel=3,
         )
-    positive = point.w > 0.0
-    i, j, w, n = edges.i[positive], edges.j[positive], point.w[positive], len(edges.X)
-    weights = sp.csr_matrix((np.concatenate([w, w]), (np.concatenate([i, j]), np.concatenate([j, i]))), shape=(n, n))
+    weights = _matrix(edges, point.w)
     seconds = time.perf_counter() - start
     return Solution(weights, point.lam, point.objective, point.dual_objective, point.gap, n_iter, status, seconds)
+
+
+def _matrix(edges, w):
+    """The positive weights as a symmetric sparse matrix."""
+    i, j, w, n = edges.i[w > 0.0], edges.j[w > 0.0], w[w > 0.0], len(edges.X)
+    return sp.csr_matrix((np.concatenate([w, w]), (np.concatenate([i, j]), np.concatenate([j, i]))), shape=(n, n))
+
+
+def solve_complete(X, candidates: Candidates, mu: float | None = None, tol: float = 1e-6, max_iter: int = 200):
+    """The model over all pairs of samples, from the allowed edges on: (Solution, grown Candidates, nodes with violated pairs).
+
+    A pair outside the support is violated where 2(xᵢ − xⱼ)·(yᵢ − yⱼ) < λᵢ + λⱼ: its weight would rise. The worst such pairs of
+    each node join the support until the duality gap over all pairs is at most `tol`: D is then that of a (Y, λ) which every
+    pair allows. The last number counts nodes with a pair that is violated by more than `tol`·(4z + λᵢ + λⱼ). All pairs are
+    looked at in blocks, n²·d multiplications each time: for thousands of nodes, not for millions.
+    """
+    start = time.perf_counter()
+    _check(mu, tol, max_iter)
+    X = _dense(X)
+    stiffness, inner_tol, n_iter, w, lam = np.inf if mu is None else float(mu), 0.3 * tol, 0, None, None
+    for _ in range(ROUNDS):
+        edges = _edges_of(X, candidates)
+        point, rounds = _descend(edges, stiffness, inner_tol, max_iter, *_start(edges, w, lam))
+        n_iter += rounds
+        dual = _dual_objective(edges, point.w, point.Y, point.lam, stiffness, lambda eps: _all_shares(X, point, eps))
+        gap = (point.objective - dual) / max(point.objective, TINY * float(_mean_distances(edges).sum()))
+        point = point._replace(dual_objective=dual, gap=gap)
+        if gap <= tol:
+            break
+        grown = _add_violated(X, candidates, point)
+        if grown.n_edges == candidates.n_edges:
+            if inner_tol < 1e-3 * tol:
+                break
+            inner_tol *= 0.1
+        candidates, w, lam = grown, _matrix(edges, point.w), point.lam
+    return _finish(edges, point, tol, n_iter, start), candidates, _count_violated(X, point, tol)
+
+
+def _tile(X, Y, rows):
+    """2(xᵢ − xⱼ)·(yᵢ − yⱼ) of the nodes in `rows` with all nodes, by matrix products."""
+    own = 2.0 * np.einsum("ij,ij->i", X, Y)
+    tile = np.hstack([X[rows], Y[rows]]) @ np.hstack([Y, X]).T
+    return own[rows, None] + own - 2.0 * tile
+
+
+def _all_shares(X, point, eps):
+    """`feasible_shares` over all pairs. Products round: slopes down to −10⁻¹² of the largest terms count as 0."""
+    X = X - X.mean(axis=0)
+    Y, lam = point.Y + eps * X, point.lam
+    rounding = 1e-12 * float(np.max(np.einsum("ij,ij->i", X, X)) * np.max(np.einsum("ij,ij->i", Y, Y))) ** 0.5
+
+    def shares(rows):
+        slopes, ends = _tile(X, Y, rows), lam[rows, None] + lam
+        slopes[np.arange(len(slopes)), np.arange(rows.start, rows.start + len(slopes))] = np.inf
+        slopes[np.abs(slopes) < rounding] = 0.0
+        ratio = np.divide(slopes, ends, out=np.where(slopes < 0.0, -1.0, 1.0), where=ends > 0.0)
+        return np.minimum(ratio.min(axis=1), 1.0)
+
+    return np.concatenate(over_blocks(shares, len(X)))
+
+
+def _violations(X, point, rows):
+    """λᵢ + λⱼ less the slopes, and 4z + λᵢ + λⱼ, for `rows` and all nodes."""
+    ends = point.lam[rows, None] + point.lam
+    excess = ends - _tile(X, point.Y, rows)
+    excess[np.arange(len(excess)), np.arange(rows.start, rows.start + len(excess))] = -np.inf
+    return excess, 2.0 * np.maximum(_tile(X, X, rows), 0.0) + ends
+
+
+def _add_violated(X, candidates, point):
+    X = X - X.mean(axis=0)
+    most = min(NEW_PAIRS, len(X))
+
+    def worst(rows):
+        excess, scale = _violations(X, point, rows)
+        relative = np.divide(excess, scale, out=np.full_like(excess, -np.inf), where=scale > 0.0)
+        for r in range(len(relative)):  # pairs that are allowed already are violated by what the solve left
+            i = rows.start + r
+            relative[r, candidates.indices[candidates.indptr[i] : candidates.indptr[i + 1]]] = -np.inf
+        columns = np.argpartition(-relative, most - 1, axis=1)[:, :most]
+        r, c = np.nonzero(np.take_along_axis(relative, columns, axis=1) > 1e-9)
+        return r + rows.start, columns[r, c]
+
+    i, j = (np.concatenate(parts) for parts in zip(*over_blocks(worst, len(X)), strict=True))
+    if not i.size:
+        return candidates
+    return add_pairs(candidates, i, j, np.sum((X[i] - X[j]) ** 2, axis=1).astype(candidates.z.dtype))
+
+
+def _count_violated(X, point, tol):
+    X = X - X.mean(axis=0)
+
+    def count(rows):
+        excess, scale = _violations(X, point, rows)
+        return np.count_nonzero(np.any(excess > tol * scale, axis=1))
+
+    return int(sum(over_blocks(count, len(X))))
