@@ -58,8 +58,8 @@ def test_solution_is_that_of_a_general_solver(rng, times, n, d, k):
     assert solution.status is Status.CONVERGED
     assert solution.objective == pytest.approx(best, rel=1e-6)
     assert judge.objective(at_edges(solution.weights, i, j), i, j, X, mu) == pytest.approx(solution.objective, rel=1e-9)
-    if d > 10:  # fewer edges than equations: the optimum is unique
-        assert np.abs(at_edges(solution.weights, i, j) - w).max() < 1e-4
+    if d > 10:  # fewer edges than equations: the optimum is unique, and an error of 1e-6 in P is one of 1e-3 in w
+        assert np.abs(at_edges(solution.weights, i, j) - w).max() < 1e-3
 
 
 @pytest.mark.parametrize("times", MODELS.values(), ids=MODELS)
@@ -70,10 +70,14 @@ def test_the_optimum_lies_between_dual_and_primal_at_any_time(rng, times, max_it
     mu, (i, j) = mu_of(times, candidates), edges_of(candidates)
     with pytest.warns(ConvergenceWarning, match="gap"):
         solution = daitch.solve(X, candidates, mu, tol=1e-15, max_iter=max_iter)
-    best, _ = solve_with_cvxpy(X, i, j, mu)
+    _, best = solve_with_cvxpy(X, i, j, mu)
+    best = np.maximum(best, 0.0)
+    best /= 1.0 if mu else min(1.0, judge.degrees(best, i, j, 25).min())
     assert solution.status is Status.MAX_ITER
-    assert solution.dual_objective <= best * (1 + 1e-7)
-    assert solution.objective >= best * (1 - 1e-7)
+    assert solution.dual_objective <= judge.objective(best, i, j, X, mu)  # which is at least the optimum
+    w = at_edges(solution.weights, i, j)
+    assert mu or judge.degrees(w, i, j, 25).min() >= 1.0 - 1e-8
+    assert solution.objective == pytest.approx(judge.objective(w, i, j, X, mu), rel=1e-9)
     assert solution.gap == pytest.approx((solution.objective - solution.dual_objective) / solution.objective)
 
 

@@ -16,6 +16,7 @@ diagonal, by Woodbury's formula, whose inner system in the nodes costs next to n
 
 import time
 import warnings
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -115,7 +116,7 @@ def default_mu(X, candidates: Candidates) -> float:
 
 
 def project(X, n_features: int, random_state=None) -> np.ndarray:
-    """X (n, d), dense or sparse, times a Gaussian matrix (d, n_features) of variance 1/n_features: distances stay, on average."""
+    """X (n, d), dense or sparse, times a Gaussian matrix of variance 1/n_features: distances stay, on average."""
     from sklearn.random_projection import GaussianRandomProjection
 
     if not 1 <= n_features <= X.shape[1]:
@@ -182,7 +183,9 @@ def _descend(edges, mu, tol, max_iter, w, free, lam):
     gain = 0.5 / r - 0.5 / mu
     t = 1.0 + lam * gain
     short = edges.degrees(w) < t if lam.any() else np.ones(t.size, bool)
-    best, fewest, patience, safe_steps = None, np.inf, PATIENCE, SAFE_STEPS
+    best: Point | None = None
+    fewest: float = np.inf
+    patience, safe_steps = PATIENCE, SAFE_STEPS
     for n_iter in range(1, max_iter + 1):
         stuck = patience == 0
         if not stuck:
@@ -195,13 +198,13 @@ def _descend(edges, mu, tol, max_iter, w, free, lam):
         pull = np.where(short, 2.0 * r * (t - d), 0.0)
         wrong = np.where(free, w < 0.0, edges.slopes(edges.product(w)) < edges.ends(pull))
         wrong_nodes = short != (d < t)
-        count = np.count_nonzero(wrong) + np.count_nonzero(wrong_nodes)
-        better = count < fewest
+        count = int(np.count_nonzero(wrong)) + int(np.count_nonzero(wrong_nodes))
+        better = bool(count < fewest)
         fewest = min(fewest, count)
         if count <= SETTLED * d.size or stuck or n_iter == max_iter:
             lam = 2.0 * r * np.maximum(t - d, 0.0)
             point = _certify(edges, np.maximum(w, 0.0), lam, mu, float(unit.sum()))
-            better = stuck or best is None or point.gap < 0.5 * best.gap
+            better = stuck or best is None or bool(point.gap < 0.5 * best.gap)
             best = point if best is None or point.gap < best.gap else best
             if best.gap <= tol:
                 break
@@ -213,7 +216,7 @@ def _descend(edges, mu, tol, max_iter, w, free, lam):
 
 
 def accelerated_gradient(edges, w, r, t, steps):
-    """FISTA, as in the paper, on ‖LX‖² + Σᵢ rᵢ max(tᵢ − dᵢ, 0)², each weight with a step size of its own (Gershgorin's bound)."""
+    """FISTA on ‖LX‖² + Σᵢ rᵢ max(tᵢ − dᵢ, 0)², each weight with a step size of its own (Gershgorin's bound)."""
     length = np.sqrt(edges.z)
     counts = np.diff(edges.rows[0])
     h = 2.0 * length * edges.ends(edges.degrees(length)) + 2.0 * edges.ends(r * counts)
@@ -354,7 +357,7 @@ def solve_complete(X, candidates: Candidates, mu: float | None = None, tol: floa
         edges = _edges_of(X, candidates)
         point, rounds = _descend(edges, stiffness, inner_tol, max_iter, *_start(edges, w, lam))
         n_iter += rounds
-        dual = _dual_objective(edges, point.w, point.Y, point.lam, stiffness, lambda eps: _all_shares(X, point, eps))
+        dual = _dual_objective(edges, point.w, point.Y, point.lam, stiffness, partial(_all_shares, X, point))
         gap = (point.objective - dual) / max(point.objective, TINY * float(_mean_distances(edges).sum()))
         point = point._replace(dual_objective=dual, gap=gap)
         if gap <= tol:
@@ -406,9 +409,9 @@ def _add_violated(X, candidates, point):
     def worst(rows):
         excess, scale = _violations(X, point, rows)
         relative = np.divide(excess, scale, out=np.full_like(excess, -np.inf), where=scale > 0.0)
-        for r in range(len(relative)):  # pairs that are allowed already are violated by what the solve left
-            i = rows.start + r
-            relative[r, candidates.indices[candidates.indptr[i] : candidates.indptr[i + 1]]] = -np.inf
+        for row in range(len(relative)):  # pairs that are allowed already are violated by what the solve left
+            begin, end = candidates.indptr[rows.start + row : rows.start + row + 2]
+            relative[row, candidates.indices[begin:end]] = -np.inf
         columns = np.argpartition(-relative, most - 1, axis=1)[:, :most]
         r, c = np.nonzero(np.take_along_axis(relative, columns, axis=1) > 1e-9)
         return r + rows.start, columns[r, c]
