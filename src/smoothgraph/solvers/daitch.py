@@ -345,9 +345,9 @@ def solve_complete(X, candidates: Candidates, mu: float | None = None, tol: floa
     """The model over all pairs of samples, from the allowed edges on: (Solution, grown Candidates, nodes with violated pairs).
 
     A pair outside the support is violated where 2(xᵢ − xⱼ)·(yᵢ − yⱼ) < λᵢ + λⱼ: its weight would rise. The worst such pairs of
-    each node join the support until the duality gap over all pairs is at most `tol`: D is then that of a (Y, λ) which every
-    pair allows. The last number counts nodes with a pair that is violated by more than `tol`·(4z + λᵢ + λⱼ). All pairs are
-    looked at in blocks, n²·d multiplications each time: for thousands of nodes, not for millions.
+    each node join the support until the duality gap over all pairs is at most `tol` (D is then that of a (Y, λ) which every
+    pair allows) and no pair is violated by more than `tol`·(4z + λᵢ + λⱼ); the last number counts nodes that still have one.
+    All pairs are looked at in blocks, n²·d multiplications each time: for thousands of nodes, not for millions.
     """
     start = time.perf_counter()
     _check(mu, tol, max_iter)
@@ -360,7 +360,8 @@ def solve_complete(X, candidates: Candidates, mu: float | None = None, tol: floa
         dual = _dual_objective(edges, point.w, point.Y, point.lam, stiffness, partial(_all_shares, X, point))
         gap = (point.objective - dual) / max(point.objective, TINY * float(_mean_distances(edges).sum()))
         point = point._replace(dual_objective=dual, gap=gap)
-        if gap <= tol:
+        violated = _count_violated(X, point, tol)
+        if gap <= tol and not violated:
             break
         grown = _add_violated(X, candidates, point)
         if grown.n_edges == candidates.n_edges:
@@ -368,7 +369,7 @@ def solve_complete(X, candidates: Candidates, mu: float | None = None, tol: floa
                 break
             inner_tol *= 0.1
         candidates, w, lam = grown, _matrix(edges, point.w), point.lam
-    return _finish(edges, point, tol, n_iter, start), candidates, _count_violated(X, point, tol)
+    return _finish(edges, point, tol, n_iter, start), candidates, violated
 
 
 def _tile(X, Y, rows):
