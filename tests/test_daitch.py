@@ -9,6 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from conftest import candidates_of
 from cvx import solve_accurately
+from smoothgraph import GraphLearner
 from smoothgraph.models import daitch as judge
 from smoothgraph.solvers import Status, daitch
 
@@ -192,3 +193,40 @@ def test_what_makes_no_sense_is_named(rng):
         daitch.solve(sp.csr_matrix((20, 10**9)), candidates)
     with pytest.raises(ValueError, match="n_features=4"):
         daitch.project(X, 4)
+
+
+@pytest.mark.parametrize("model", ["hard", "soft"])
+def test_through_the_learner(rng, model):
+    X = rng.normal(size=(150, 3))
+    learner = GraphLearner(5, model=model).fit(X)
+    assert learner.n_incomplete_ == 0
+    assert learner.solution_.gap <= 1e-6
+    on_lists = GraphLearner(5, model=model, complete=False, mu=None).fit(X)
+    assert on_lists.n_incomplete_ == 150
+    assert on_lists.solution_.objective > learner.solution_.objective * (1 - 1e-6)
+    every = GraphLearner(5, model=model, complete=False, neighbors="all", mu=daitch_mu(learner, X)).fit(X)
+    assert every.solution_.objective == pytest.approx(learner.solution_.objective, rel=1e-5)
+    if model == "hard":
+        assert np.asarray(learner.graph_.sum(axis=1)).min() > 1 - 1e-8
+    with pytest.raises(ValueError, match="new samples"):
+        learner.transform(X[:3])
+
+
+def daitch_mu(learner, X):
+    return None if learner.model == "hard" else daitch.default_mu(X, candidates_of(X, 15))
+
+
+def test_the_learner_projects_and_names_what_does_not_apply(rng):
+    X = rng.normal(size=(120, 30))
+    assert GraphLearner(5, model="hard", projection=4, complete=False, random_state=0).fit(X).solution_.gap <= 1e-6
+    for options, word in (
+        ({"model": "hard", "mu": 1.0}, "mu=1.0 does not apply"),
+        ({"model": "soft", "mu": -1.0}, "mu=-1.0 must be"),
+        ({"projection": 3}, "projection=3 does not apply"),
+        ({"model": "soft", "projection": 0}, "projection=0"),
+        ({"model": "soft", "projection": 31}, "31"),
+        ({"model": "hard", "locality": 1.0}, "locality=1.0 does not apply"),
+        ({"model": "hard", "metric": "precomputed"}, "precomputed"),
+    ):
+        with pytest.raises(ValueError, match=word):
+            GraphLearner(5, **options).fit(X)

@@ -46,8 +46,9 @@ class GraphLearner(TransformerMixin, BaseEstimator):
         What is learned. "log" is the above. "l2" (Hu 2013, Dong 2016) has α‖W1‖² + α‖W‖²_F in place of the last two terms, and
         ‖W‖₁,₁ = n; nodes may end without an edge. "hard" and "soft" (Daitch 2009) have each sample near the weighted mean of
         its neighbours, ‖LX‖²_F, with degrees of at least 1, or at a price below that; there `n_neighbors` only sets the
-        length of the lists, and how many neighbours a node has is up to the model. The others are nearest-neighbour graphs to compare with, with weights 1,
-        exp(−z/(2σ²)) or exp(−z/(σᵢσⱼ)): there `n_neighbors` is the length of the lists, and nothing is learned.
+        length of the lists, and how many neighbours a node has is up to the model. The others are nearest-neighbour graphs
+        to compare with, with weights 1, exp(−z/(2σ²)) or exp(−z/(σᵢσⱼ)): there `n_neighbors` is the length of the lists,
+        and nothing is learned.
     metric : {"euclidean", "cosine", "precomputed"}
         "precomputed" takes squared distances: a sparse symmetric matrix, whose stored entries (0 too) are the allowed edges
         and all there are, or a dense one, where every pair is allowed.
@@ -267,7 +268,7 @@ class GraphLearner(TransformerMixin, BaseEstimator):
             self._keep(baselines.knn_graph(lists, self.model, width, self.mutual), say)
         self.solution_ = self.theta_ = self.theta_bounds_ = self.n_incomplete_ = self.joining_edges_ = None
         self.n_iter_ = 0
-        self._rows = partial(baselines.new_rows, samples, k=lists.indices.shape[1], model=self.model, width=width)
+        self._rows: Any = partial(baselines.new_rows, samples, k=lists.indices.shape[1], model=self.model, width=width)
         return self
 
     def _fit_means(self, samples, lists):
