@@ -197,7 +197,7 @@ def test_what_makes_no_sense_is_named(rng):
 
 @pytest.mark.parametrize("model", ["hard", "soft"])
 def test_through_the_learner(rng, model):
-    X = rng.normal(size=(150, 3))
+    X = rng.normal(size=(150, 12))
     learner = GraphLearner(5, model=model).fit(X)
     assert learner.n_incomplete_ == 0
     assert learner.solution_.gap <= 1e-6
