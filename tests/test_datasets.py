@@ -116,6 +116,11 @@ def test_parts_of_the_digits():
         datasets.mnist("validation")
 
 
+def test_the_molecules_columns_are_those_that_a_download_gets():
+    need(sources.MOLECULES)
+    assert datasets.molecules().features.tolist() == convert.MOLECULE_FEATURES
+
+
 def test_neighbouring_words_mean_alike():
     need(sources.WORDS)
     words = datasets.words()
@@ -206,7 +211,7 @@ def test_a_conversion_that_fails_leaves_no_half_file(nothing_here, server):
     assert list((nothing_here / "some").iterdir()) == []
 
 
-# --- conversions: a small public file as its publisher makes them, through the server, to the loader ---------------------------
+# --- conversions: a small public file as its publisher makes them, through the server, to the loader --------------------------
 
 
 def published(server, monkeypatch, name, file, *contents):

@@ -6,13 +6,13 @@ import numba
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from conftest import blobs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.neighbors import kneighbors_graph
 
+from conftest import blobs
 from smoothgraph import label_propagation, learn_graph
 
 

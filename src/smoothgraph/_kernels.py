@@ -601,7 +601,7 @@ def new_rows(a, upper):
 
 @compiled
 def incomplete_cholesky(indptr, indices, w, d):
-    """diag(d) − W ≈ CCᵀ with C on the pattern of W below the diagonal, which is what comes in; returns (C there, 1/C's diagonal).
+    """diag(d) − W ≈ CCᵀ, C on the pattern of W below the diagonal, which is what comes in; returns (C there, 1/its diagonal).
 
     The matrix is diagonally dominant with no positive entry beside the diagonal, so pivots stay positive (Meijerink & van der
     Vorst 1977); where rounding eats one it is put back to a small share of d.
@@ -675,7 +675,7 @@ def cholesky_solve(indptr, indices, factor, inverse, x):
 
 @compiled
 def multilevel_solve(indptr, indices, factor, inverse, parent, n, x):
-    """In place x[:n] = B x[:n], B ≈ the inverse: the sum over the levels of what each level's CCᵀ makes of x summed over groups.
+    """In place x[:n] = B x[:n], B ≈ the inverse: the sum over levels of what the level's CCᵀ makes of x summed over groups.
 
     The levels stand one after the other in the factor and in x, the nodes first; `parent` is the place of a node's group on the
     next level, −1 on the last.
@@ -710,7 +710,7 @@ def _laplacian_product(indptr, indices, w, d, p, product, inner):
 
 @compiled
 def _solve_columns(indptr, indices, w, d, low_ptr, low, factor, inverse, parent, right, x, rounds, tol):
-    """Conjugate gradients from x for each column of x at once, all levels preconditioning; returns (rounds made, largest |residual|/d)."""
+    """Conjugate gradients from x, all columns at once, all levels preconditioning; returns (rounds, largest |residual|/d)."""
     n, columns = x.shape
     product, rz, curvature = np.empty((n, columns)), np.zeros(columns), np.empty(columns)
     _laplacian_product(indptr, indices, w, d, x, product, curvature)
@@ -768,7 +768,7 @@ def solve_laplacian(indptr, indices, w, d, low_ptr, low, factor, inverse, parent
 
 @compiled
 def hop_counts(indptr, indices, start, most):
-    """Edges on the shortest path from `start` to each node; −1 where it takes more than `most`, or there is none."""
+    """Edges on the shortest path from `start` to each node; −1 where it takes more than `most` (−1: no limit), or is none."""
     n = indptr.size - 1
     count, queue = np.full(n, -1, np.int64), np.empty(n, np.int64)
     count[start] = 0

@@ -7,11 +7,15 @@ import zipfile
 
 import numpy as np
 
-# The molecules' columns: how often each of these occurs in the SMILES string, without overlaps. Cl, Br and [nH] count as L, R, h.
+
+def _pairs(text: str) -> list[str]:
+    return [text[i : i + 2] for i in range(0, len(text), 2)]
+
+
+# The molecules' columns: how often each occurs in the SMILES string, without overlaps. Cl, Br and [nH] count as L, R, h.
 MOLECULE_FEATURES = [
     *"cC()1O2=nN3SF-sLoh#4R5",
-    *"cc c1 c( )c CC O) =O C( c2 (= 1c (C 2c C) nc )C )N CO NC 2) OC Cc c3".split(),
-    *"(N )n 1C Nc n1 cn F) C1 nn Oc 3c )( 1n -c (F CN 1) =C 2C (- 2n n2 C2".split(),
+    *_pairs("ccc1c()cCCO)=OC(c2(=1c(C2cC)nc)C)NCONC2)OCCcc3(N)n1CNcn1cnF)C1nnOc3c)(1n-c(FCN1)=C2C(-2nn2C2"),
 ]
 
 

@@ -102,9 +102,8 @@ def _downloads() -> Path:
 
 def _missing(file: File, reason: str) -> str:
     named = os.environ.get("SMOOTHGRAPH_DATA")
-    lines = [
-        f"{file.path} is neither in the folder named by SMOOTHGRAPH_DATA ({named or 'not set'}) nor in {cache_folder()}. {reason}"
-    ]
+    places = f"the folder named by SMOOTHGRAPH_DATA ({named or 'not set'}) nor in {cache_folder()}"
+    lines = [f"{file.path} is neither in {places}. {reason}"]
     if file.downloads:
         lines.append("To fetch it by hand:")
         for download in file.downloads:

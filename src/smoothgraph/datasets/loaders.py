@@ -119,7 +119,7 @@ def words() -> Dataset:
 
 
 def words_sample() -> Dataset:
-    """GloVe vectors of 100,000 words drawn from all: the hard case for a neighbour search, with hubs. It cannot be downloaded."""
+    """GloVe vectors of 100,000 words drawn from all: the hard case for a neighbour search, with hubs. Not to be downloaded."""
     return _words(sources.WORDS_SAMPLE, "words_sample", "GloVe 6B vectors of 100,000 words drawn at random")
 
 
@@ -168,7 +168,7 @@ def census() -> Dataset:
         path = get(sources.CENSUS)
     except FileNotFoundError as error:
         raise FileNotFoundError(
-            f"{error}\nWhere the census cannot be had, smoothgraph.datasets.molecules() stands in for it: 1,584,663 × 68 counts."
+            f"{error}\nWhere the census cannot be had, smoothgraph.datasets.molecules() stands in for it: 1.58M × 68."
         ) from error
     with np.load(path) as arrays:
         X, features = arrays["X"], arrays["features"]

@@ -52,7 +52,7 @@ def wrong_weight(W, y) -> float:
 
 
 class Diameter(NamedTuple):
-    """The longest shortest path of the largest connected part, in hops: between `lower` and `upper`, the same if it is exact."""
+    """The longest shortest path of the largest connected part, in hops: from `lower` to `upper`, the same if it is exact."""
 
     lower: int
     upper: int
@@ -68,7 +68,7 @@ def diameter(W, *, max_searches: int = 100) -> Diameter:
     --------
     >>> import scipy.sparse as sp
     >>> from smoothgraph.uses import diameter
-    >>> path = sp.diags([1, 1], [-1, 1], shape=(5, 5))
+    >>> path = sp.diags([1.0, 1.0], [-1, 1], shape=(5, 5))
     >>> diameter(path)
     Diameter(lower=4, upper=4)
     """
@@ -101,7 +101,7 @@ def _bounded(W, max_searches) -> Diameter:
     return Diameter(lower, lower)
 
 
-def _hops(W, node, most=np.iinfo(np.int32).max):
+def _hops(W, node, most=-1):  # −1: as far as it goes
     return _kernels.hop_counts(W.indptr, W.indices, node, most)
 
 
@@ -112,7 +112,7 @@ def hops(W, node: int, n_hops: int | None = None) -> np.ndarray:
     --------
     >>> import scipy.sparse as sp
     >>> from smoothgraph.uses import hops
-    >>> path = sp.diags([1, 1], [-1, 1], shape=(5, 5))
+    >>> path = sp.diags([1.0, 1.0], [-1, 1], shape=(5, 5))
     >>> hops(path, 1).tolist(), hops(path, 1, n_hops=1).tolist()
     ([1, 0, 1, 2, 3], [1, 0, 1, -1, -1])
     """
