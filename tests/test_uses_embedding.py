@@ -31,7 +31,7 @@ def grid(rows, columns, rng):
     return sp.csr_matrix(W + W.T)
 
 
-@pytest.mark.parametrize(("shape", "mesh"), [((12, 17), 9.0), ((31, 39), 9.0), ((31, 39), 0.0)])  # at once, direct, iterated
+@pytest.mark.parametrize(("shape", "mesh"), [((12, 17), 9.0), ((23, 29), 9.0), ((23, 29), 0.0)])  # at once, direct, iterated
 @pytest.mark.parametrize("k", [1, 2, 5])
 def test_it_is_what_the_definition_says(shape, mesh, k, rng, monkeypatch):
     monkeypatch.setattr(embedding, "MESH", mesh)
@@ -54,20 +54,20 @@ def test_it_is_what_scikit_learn_finds_on_a_learned_graph():
 
 
 def test_only_the_largest_part_is_embedded(rng):
-    W = sp.block_diag([grid(5, 6, rng), grid(30, 31, rng), [[0.0]]], format="csr")
+    W = sp.block_diag([grid(5, 6, rng), grid(23, 25, rng), [[0.0]]], format="csr")
     found = spectral_embedding(W, 2)
     assert found.n_parts == 3
-    np.testing.assert_array_equal(np.flatnonzero(found.embedded), np.arange(30, 960))
+    np.testing.assert_array_equal(np.flatnonzero(found.embedded), np.arange(30, 605))
     assert np.isnan(found.coordinates[~found.embedded]).all()
-    np.testing.assert_array_equal(found.coordinates[30:960], spectral_embedding(W[30:960][:, 30:960], 2).coordinates)
+    np.testing.assert_array_equal(found.coordinates[30:605], spectral_embedding(W[30:605][:, 30:605], 2).coordinates)
 
 
 @pytest.mark.parametrize("mesh", [9.0, 0.0])
 def test_a_cluster_that_hangs_by_a_thread_is_found(mesh, rng, monkeypatch):
     """Its eigenvalue is tiny and its eigenvector sits on a few nodes: iterations from a random start like to miss it."""
     monkeypatch.setattr(embedding, "MESH", mesh)
-    W = sp.block_diag([grid(30, 31, rng), grid(2, 3, rng)], format="lil")
-    W[100, 933] = W[933, 100] = 1e-5
+    W = sp.block_diag([grid(23, 25, rng), grid(2, 3, rng)], format="lil")
+    W[100, 578] = W[578, 100] = 1e-5
     found = spectral_embedding(W, 2)
     values, vectors = dense(W, 2)
     np.testing.assert_allclose(found.eigenvalues, values, rtol=1e-4)
@@ -75,7 +75,7 @@ def test_a_cluster_that_hangs_by_a_thread_is_found(mesh, rng, monkeypatch):
 
 
 def test_it_is_the_same_every_time(rng):
-    W = grid(25, 31, rng)
+    W = grid(23, 25, rng)
     np.testing.assert_array_equal(spectral_embedding(W).coordinates, spectral_embedding(W).coordinates)
 
 

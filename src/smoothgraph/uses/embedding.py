@@ -15,7 +15,7 @@ from smoothgraph.uses.systems import factorise
 
 DENSE = 500  # nodes up to which all eigenvectors are computed at once
 SHIFT = 1e-7  # what makes I − S positive definite; less would drown the solves in rounding
-ACCURACY = 1e-8  # of a solve, relative to its right-hand side
+ACCURACY = 1e-6  # of a solve, relative to its right-hand side
 
 
 MESH = 9.0  # spread up to which a direct factorisation stays sparse: a learned grid has 6, MNIST and molecules 40
