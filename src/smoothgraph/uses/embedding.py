@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator, eigsh, splu
+from threadpoolctl import threadpool_limits
 
 from smoothgraph.uses.graphs import check_graph, degrees, parts
 from smoothgraph.uses.systems import factorise
@@ -104,7 +105,8 @@ def _smallest(S, trivial, k):
 
     start = np.random.default_rng(0).normal(size=n)
     operator = LinearOperator((n, n), matvec=inverse, dtype=np.float64)
-    values, vectors = eigsh(operator, k=k, which="LM", v0=inverse(start), ncv=min(max(2 * k + 4, 8), n - 1), tol=1e-7)
+    with threadpool_limits(limits=1, user_api="blas"):  # its threads and ours would wait for each other, spinning
+        values, vectors = eigsh(operator, k=k, which="LM", v0=inverse(start), ncv=min(max(2 * k + 4, 8), n - 1), tol=1e-7)
     vectors = vectors[:, np.argsort(-values)]
     return np.einsum("ij,ij->j", vectors, vectors - S @ vectors), vectors
 
