@@ -48,7 +48,7 @@ def spherical_maps(side: int = 512, *, n_maps: int = 40, nside: int = 1024, kind
         name="simulated spherical maps",
         description=f"{n_maps} simulated {kind} maps of the sky, nside {nside}, in patches of {side}×{side} pixels",
         source="simulated with healpy from the power spectra published by the deepsphere project",
-        license="the spectra: MIT",
+        license="the spectra: MIT, as far as known",
         image_shape=(side, side),
     )
 
