@@ -12,7 +12,7 @@ import sys
 
 from benchmarks import report
 
-NAMES = "startup", "full", "neighbors", "solve", "million", "cold", "daitch"
+NAMES = "startup", "full", "neighbors", "solve", "million", "cold", "l2", "daitch", "uses"
 
 
 def main():
