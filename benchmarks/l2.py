@@ -25,7 +25,7 @@ def run():
 
 
 def measure(name, X):
-    samples = Samples(X)
+    samples = Samples(X.astype(np.float32))
     lists = find_neighbors(samples, 3 * K, choose_backend("approximate", samples, random_state=0))
     bounds = theta_bounds(lists, K, "l2")
     problem = L2Problem(from_lists(lists), float(np.sqrt(bounds.lower * bounds.upper)))
