@@ -48,7 +48,7 @@ def test_tables_with_names(tmp_path, kind):
     chosen = read_table(path, columns=["c", "a"])
     np.testing.assert_array_equal(chosen.X, X[:, [2, 0]])
     assert chosen.ids is None
-    with pytest.raises(ValueError, match=r"'name' holds .*'row-0'.*id_column='name'"):
+    with pytest.raises(ValueError, match=r"'name' holds .*'row-0'.*--id-column"):
         read_table(path)
     with pytest.raises(ValueError, match="no column 'nme': the columns are 'a', 'b'"):
         read_table(path, id_column="nme")

@@ -35,6 +35,10 @@ STAGES = [
     "io.exports",
     "io.graphs",
     "io",
+    "plots",
+    "_report",
+    "cli",
+    "__main__",
 ]
 
 

@@ -1,6 +1,6 @@
 """What the command line shows: where the work is, and what came out.
 
-In: what the learner says, stage by stage; metadata of graphs. Out: lines and a live status on stderr, tables and JSON on stdout.
+In: what the learner says, stage by stage; metadata of graphs. Out: lines and a status on stderr, tables or JSON on stdout.
 """
 
 import json

@@ -25,7 +25,7 @@ app = typer.Typer(
 
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, for scripts.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors (and JSON).")]
-GraphFile = Annotated[Path, typer.Argument(help="A graph: npz, parquet, csv, graphml, h5ad, mtx.", show_default=False)]
+GraphFile = Annotated[Path, typer.Argument(metavar="GRAPH", help="A graph: npz, parquet, csv, graphml, h5ad or mtx.")]
 
 
 def _version(wanted: bool) -> None:
@@ -45,62 +45,52 @@ def _options(
 
 # --- learn -----------------------------------------------------------------------------------------------------------------
 
-TABLE, LEARNER = "The table", "The learner (parameters of GraphLearner, by their names)"
+
+def _table(text: str) -> Any:
+    return typer.Option(help=text, rich_help_panel="The table")
+
+
+def _parameter(text: str, *names: str) -> Any:
+    """An option that is a parameter of GraphLearner and has its name; a test holds both lists together."""
+    return typer.Option(*names, help=text, rich_help_panel="The learner: parameters of GraphLearner by their names")
+
+
+Data = Annotated[
+    Path, typer.Argument(metavar="DATA", help="Samples in rows: csv, tsv, parquet, arrow, npy, npz, h5ad, mtx, libsvm or idx.")
+]
+Columns = Annotated[str | None, _table("Columns to use, as in a,b,c; without it all that are not ids or labels.")]
+IdColumn = Annotated[str | None, _table("Column that names the rows; the graph keeps the names.")]
+LabelColumn = Annotated[str | None, _table("Column with the class of a row; kept for pictures.")]
+Key = Annotated[str | None, _table("Layer or obsm of an h5ad, array of an npz.")]
+Missing = Annotated[str, _table("Missing values: 'error', or 'drop' the rows that have any.")]
 
 
 @app.command()
 def learn(
-    data: Annotated[
-        Path,
-        typer.Argument(
-            help="Samples in rows: csv, tsv, parquet, arrow, npy, npz, h5ad, mtx, libsvm, idx (csv, tsv, mtx, libsvm and idx "
-            "also as .gz). With --metric precomputed: squared distances.",
-            show_default=False,
-        ),
-    ],
-    output: Annotated[
-        Path,
-        typer.Option("--output", "-o", help="Where to write the graph: .npz, .parquet, .csv, .graphml, .h5ad.", show_default=False),
-    ],
-    columns: Annotated[
-        str | None, typer.Option(help="Columns to use, as in a,b,c. All but ids and labels, if not given.", rich_help_panel=TABLE)
-    ] = None,
-    id_column: Annotated[
-        str | None, typer.Option(help="Column that names the rows; the graph keeps the names.", rich_help_panel=TABLE)
-    ] = None,
-    label_column: Annotated[
-        str | None, typer.Option(help="Column that says the class of a row; kept for pictures.", rich_help_panel=TABLE)
-    ] = None,
-    key: Annotated[str | None, typer.Option(help="Layer or obsm of an h5ad, array of an npz.", rich_help_panel=TABLE)] = None,
-    missing: Annotated[
-        str, typer.Option(help="Missing values: 'error', or 'drop' the rows that have any.", rich_help_panel=TABLE)
-    ] = "error",
-    n_neighbors: Annotated[
-        int, typer.Option("--n-neighbors", "-k", help="Wanted mean number of neighbours.", rich_help_panel=LEARNER)
-    ] = 10,
-    metric: Annotated[str, typer.Option(help="euclidean, cosine or precomputed.", rich_help_panel=LEARNER)] = "euclidean",
-    neighbors: Annotated[
-        str, typer.Option(help="How to search: auto, exact or approximate.", rich_help_panel=LEARNER)
-    ] = "auto",
-    oversampling: Annotated[
-        float, typer.Option(help="The lists have this many times n_neighbors entries at first.", rich_help_panel=LEARNER)
-    ] = 3,
-    complete: Annotated[
-        bool, typer.Option(help="Give nodes more neighbours until the graph is proven optimal.", rich_help_panel=LEARNER)
-    ] = True,
-    theta: Annotated[float | None, typer.Option(help="Set θ by hand.", rich_help_panel=LEARNER)] = None,
-    alpha: Annotated[float | None, typer.Option(help="The paper's α, with --beta.", rich_help_panel=LEARNER)] = None,
-    beta: Annotated[float | None, typer.Option(help="The paper's β, with --alpha.", rich_help_panel=LEARNER)] = None,
-    tol: Annotated[float, typer.Option(help="Relative duality gap to stop at.", rich_help_panel=LEARNER)] = 1e-6,
-    max_iter: Annotated[int, typer.Option(help="Sweeps of a solve.", rich_help_panel=LEARNER)] = 1000,
-    max_weight: Annotated[float | None, typer.Option(help="Largest weight of an edge.", rich_help_panel=LEARNER)] = None,
-    prior: Annotated[Path | None, typer.Option(help="A graph file to stay near.", rich_help_panel=LEARNER)] = None,
-    prior_strength: Annotated[float, typer.Option(help="How near.", rich_help_panel=LEARNER)] = 0.0,
-    scale: Annotated[
-        str | None, typer.Option(help="Scale of the weights: a number, 'sum' or 'laplacian'.", rich_help_panel=LEARNER)
-    ] = None,
-    random_state: Annotated[int | None, typer.Option(help="Seed of the approximate search.", rich_help_panel=LEARNER)] = None,
-    n_jobs: Annotated[int | None, typer.Option(help="Threads; all if not given.", rich_help_panel=LEARNER)] = None,
+    context: typer.Context,
+    data: Data,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The graph: .npz, .parquet, .csv, .graphml or .h5ad.")],
+    columns: Columns = None,
+    id_column: IdColumn = None,
+    label_column: LabelColumn = None,
+    key: Key = None,
+    missing: Missing = "error",
+    n_neighbors: Annotated[int, _parameter("Wanted mean number of neighbours.", "--n-neighbors", "-k")] = 10,
+    metric: Annotated[str, _parameter("euclidean, cosine, or precomputed: DATA holds squared distances.")] = "euclidean",
+    neighbors: Annotated[str, _parameter("How to search: auto, exact or approximate.")] = "auto",
+    oversampling: Annotated[float, _parameter("Lists have this many times n_neighbors entries at first.")] = 3,
+    complete: Annotated[bool, _parameter("Give nodes more neighbours until the graph is proven optimal.")] = True,
+    theta: Annotated[float | None, _parameter("Set θ by hand.")] = None,
+    alpha: Annotated[float | None, _parameter("The paper's α, with --beta.")] = None,
+    beta: Annotated[float | None, _parameter("The paper's β, with --alpha.")] = None,
+    tol: Annotated[float, _parameter("Relative duality gap to stop at.")] = 1e-6,
+    max_iter: Annotated[int, _parameter("Sweeps of a solve.")] = 1000,
+    max_weight: Annotated[float | None, _parameter("Largest weight of an edge.")] = None,
+    prior: Annotated[Path | None, _parameter("Graph file to stay near.")] = None,
+    prior_strength: Annotated[float, _parameter("How near.")] = 0.0,
+    scale: Annotated[str | None, _parameter("Scale of the weights: a number, 'sum' or 'laplacian'.")] = None,
+    random_state: Annotated[int | None, _parameter("Seed of the approximate search.")] = None,
+    n_jobs: Annotated[int | None, _parameter("Threads; all if not given.")] = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -114,17 +104,59 @@ def learn(
     """
     from smoothgraph._report import Progress, learned, show
 
-    parameters = dict(
-        n_neighbors=n_neighbors, metric=metric, neighbors=neighbors, oversampling=oversampling, complete=complete, theta=theta,
-        alpha=alpha, beta=beta, tol=tol, max_iter=max_iter, max_weight=max_weight, prior=prior, prior_strength=prior_strength,
-        scale=_number_or_text(scale), random_state=random_state, n_jobs=n_jobs,
-    )  # fmt: skip
-    table = dict(id_column=id_column, label_column=label_column, key=key, missing=missing)
     with Progress(quiet) as progress:
-        metadata, warned = _learn(data, output, columns, table, parameters, progress)
+        metadata, missed = _learn(context.params, progress)
     show(metadata, learned(metadata), as_json=as_json, quiet=quiet)
-    if warned:
+    if missed:
         raise typer.Exit(NOT_CONVERGED)
+
+
+def _learn(options: dict[str, Any], progress) -> tuple[dict[str, Any], bool]:
+    """Read, learn, write: the metadata of the graph, and whether the tolerance or the degree was missed."""
+    from smoothgraph.io.graphs import check_graph_path, graph_metadata, write_graph
+
+    data, output = options["data"], options["output"]
+    check_graph_path(output)
+    progress("read", "")
+    table = _read(options)
+    progress("read", f"{table.X.shape[0]:,} samples × {table.X.shape[1]:,} features from {data.name}")
+    learner, missed = _fit(table.X, options, progress)
+    metadata = graph_metadata(learner)
+    progress("write", "")
+    write_graph(output, learner.graph_, ids=table.ids, labels=table.labels, metadata=metadata)
+    progress("write", f"{output}, {output.stat().st_size / 1e6:,.2f} MB")
+    return metadata, missed
+
+
+def _read(options: dict[str, Any]):
+    """The table of the options --columns, --id-column, --label-column, --key and --missing."""
+    from smoothgraph.io.tables import read_table
+
+    columns = None if options["columns"] is None else options["columns"].split(",")
+    others = {name: options[name] for name in ("id_column", "label_column", "key", "missing")}
+    return read_table(options["data"], columns=columns, **others)
+
+
+def _fit(X, options: dict[str, Any], progress):
+    """A learner with those of the options that are its parameters, fitted; and whether it missed something."""
+    import warnings
+
+    from sklearn.exceptions import ConvergenceWarning
+
+    from smoothgraph import GraphLearner
+    from smoothgraph.io.graphs import read_graph
+
+    parameters = {name: options[name] for name in GraphLearner().get_params() if name in options}
+    if parameters.get("prior") is not None:
+        parameters["prior"] = read_graph(parameters["prior"]).W
+    if "scale" in parameters:
+        parameters["scale"] = _number_or_text(parameters["scale"])
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        learner = GraphLearner(**parameters, verbose=progress).fit(X)
+    for warning in caught:
+        progress.warn(str(warning.message))
+    return learner, any(issubclass(warning.category, ConvergenceWarning) for warning in caught)
 
 
 def _number_or_text(text: str | None) -> float | str | None:
@@ -132,34 +164,6 @@ def _number_or_text(text: str | None) -> float | str | None:
         return None if text is None else float(text)
     except ValueError:
         return text
-
-
-def _learn(data, output, columns, table, parameters, progress) -> tuple[dict[str, Any], bool]:
-    """Read, learn, write; the metadata of the graph, and whether something was missed. Whatever is warned of is shown."""
-    import warnings
-
-    from smoothgraph.io.graphs import check_graph_path, graph_metadata, read_graph, write_graph
-    from smoothgraph.io.tables import read_table
-
-    check_graph_path(output)
-    progress("read", "")
-    if parameters["prior"] is not None:
-        parameters["prior"] = read_graph(parameters["prior"]).W
-    samples = read_table(data, columns=None if columns is None else columns.split(","), **table)
-    progress("read", f"{samples.X.shape[0]:,} samples × {samples.X.shape[1]:,} features from {data.name}")
-
-    from smoothgraph import GraphLearner
-
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        learner = GraphLearner(**parameters, verbose=progress).fit(samples.X)
-    for warning in caught:
-        progress.warn(str(warning.message))
-    progress("write", "")
-    metadata = graph_metadata(learner)
-    write_graph(output, learner.graph_, ids=samples.ids, labels=samples.labels, metadata=metadata)
-    progress("write", f"{output}, {output.stat().st_size / 1e6:,.1f} MB")
-    return metadata, any(type(warning.message).__name__ == "ConvergenceWarning" for warning in caught)
 
 
 # --- files of graphs -------------------------------------------------------------------------------------------------------
@@ -235,3 +239,119 @@ def convert(
     write_graph(output, stored.W, ids=stored.ids, labels=stored.labels, metadata=stored.metadata)
     if not quiet:
         typer.echo(f"Wrote {output}: {stored.W.shape[0]:,} nodes, {stored.W.nnz // 2:,} edges.")
+
+
+# --- pictures --------------------------------------------------------------------------------------------------------------
+
+
+@app.command()
+def plot(
+    graph: GraphFile,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="The picture; GRAPH with .png if not given.")] = None,
+    kind: Annotated[
+        str, typer.Option(help="overview, graph, degrees, weights, classes (needs labels) or neighborhood (needs --node).")
+    ] = "overview",
+    node: Annotated[str | None, typer.Option(help="The node of a neighborhood: its id, or its number.")] = None,
+    hops: Annotated[int, typer.Option(help="How far a neighborhood goes.", min=1)] = 2,
+    quiet: Quiet = False,
+) -> None:
+    """Draw a graph: over its spectral embedding, its degrees, its weights, its classes, or around one node.
+
+    \b
+    smoothgraph plot graph.npz
+    smoothgraph plot graph.npz --kind neighborhood --node 17 -o around17.pdf
+    """
+    from smoothgraph.io._files import need
+    from smoothgraph.io.graphs import read_graph
+
+    need("matplotlib", "smoothgraph[plot]").use("Agg")
+    stored = read_graph(graph)
+    output = graph.with_suffix(".png") if output is None else output
+    _save(_picture(stored, kind, node, hops), output)
+    if not quiet:
+        typer.echo(f"Wrote {output}.")
+
+
+def _picture(stored, kind, node, hops):
+    """The figure of a stored graph."""
+    from smoothgraph import plots
+
+    W, labels = stored.W, stored.labels
+    if kind == "overview":
+        return plots.overview(W, labels)
+    if kind == "graph":
+        return plots.graph(W, labels=labels).figure
+    if kind == "degrees":
+        return plots.degrees(W).figure
+    if kind == "weights":
+        return plots.weights(W).figure
+    if kind == "classes":
+        if labels is None:
+            raise ValueError("The graph file has no labels: learn it with --label-column, and into .npz, .graphml or .h5ad.")
+        return plots.class_connectivity(W, labels).figure
+    if kind == "neighborhood":
+        return plots.neighborhood(W, _node_number(stored, node), hops, labels=labels, ids=stored.ids).figure
+    raise ValueError(f"--kind {kind} is not known: use overview, graph, degrees, weights, classes or neighborhood.")
+
+
+def _node_number(stored, node) -> int:
+    """The number of the node with this id, or with this number where there are no ids."""
+    if node is None:
+        raise ValueError("A neighborhood is that of a node: name it with --node.")
+    names = [str(i) for i in (range(stored.W.shape[0]) if stored.ids is None else stored.ids)]
+    if node not in names:
+        raise ValueError(f"There is no node {node}: the nodes are {', '.join(names[:5])}{', …' if len(names) > 5 else ''}.")
+    return names.index(node)
+
+
+def _save(figure, path) -> None:
+    """Write a figure to a file that is whole or not there."""
+    from smoothgraph.io._files import replacing
+
+    kinds = figure.canvas.get_supported_filetypes()
+    if path.suffix.lower().lstrip(".") not in kinds:
+        raise ValueError(f"{path} does not say what kind of picture to write: end its name in .{', .'.join(sorted(kinds))}.")
+    with replacing(path) as unfinished:
+        figure.savefig(unfinished, dpi=130)
+
+
+@app.command()
+def demo(
+    data: Annotated[Path | None, typer.Argument(help="Your own table; the digits of scikit-learn if not given.")] = None,
+    n_neighbors: Annotated[int, typer.Option("--n-neighbors", "-k", help="Wanted mean number of neighbours.")] = 10,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder to write to.")] = Path("demo_output"),
+) -> None:
+    """Learn a graph of 1,797 handwritten digits, or of your own table; show, save and draw it.
+
+    \b
+    smoothgraph demo
+    smoothgraph demo samples.csv -k 5
+    """
+    from smoothgraph import plots
+    from smoothgraph._report import Progress, learned, show
+    from smoothgraph.io._files import need
+    from smoothgraph.io.graphs import graph_metadata, write_graph
+    from smoothgraph.io.tables import Table, read_table
+
+    need("matplotlib", "smoothgraph[plot]").use("Agg")
+    with Progress() as progress:
+        progress("read", "")
+        if data is None:
+            from sklearn.datasets import load_digits
+
+            digits = load_digits()
+            table = Table(digits.data, None, digits.target)
+        else:
+            table = read_table(data)
+        learner, missed = _fit(table.X, {"n_neighbors": n_neighbors}, progress)
+        metadata = graph_metadata(learner)
+        progress("draw", "")
+        output.mkdir(parents=True, exist_ok=True)
+        write_graph(output / "graph.npz", learner.graph_, ids=table.ids, labels=table.labels, metadata=metadata)
+        _save(plots.overview(learner.graph_, table.labels), output / "graph.png")
+    typer.echo()
+    show(metadata, learned(metadata), as_json=False, quiet=False)
+    typer.echo(f"\nWrote {output / 'graph.npz'} and {output / 'graph.png'}.")
+    typer.echo("Your own file:  smoothgraph learn samples.csv -k 10 -o graph.npz   (or make demo DATA=samples.csv K=10)")
+    if missed:
+        raise typer.Exit(NOT_CONVERGED)
