@@ -148,8 +148,8 @@ def _numbers(pa, name, column):
     if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind) or pa.types.is_decimal(kind)):
         example = next((value for value in column.to_pylist() if value is not None), None)
         raise ValueError(
-            f"Column {name!r} holds {kind}, such as {example!r}, and features are numbers. Choose columns (--columns), or say that "
-            "it names the rows or their classes: id_column, label_column (--id-column, --label-column)."
+            f"Column {name!r} holds {kind}, such as {example!r}, and features are numbers. Choose columns (--columns), "
+            "or say that it names the rows or their classes: id_column, label_column (--id-column, --label-column)."
         )
     return column.cast(pa.float64()).to_numpy()
 
