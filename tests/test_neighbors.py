@@ -181,12 +181,12 @@ def test_new_samples_find_the_smallest_shifted_distance(rng):
 def test_pairs_within_the_sum_of_two_limits(rng):
     X, limits = blobs(400, 3, rng), rng.random(400)
     nodes = np.array([3, 77, 399], np.int32)
-    i, j, z = pairs_nearer_than(Samples(X), nodes, limits, 10**6)
+    i, j, z = pairs_nearer_than(Samples(X), nodes, limits, np.ones(len(X)), 10**6)
     Z = pairwise_distances(X, metric="sqeuclidean")
     expected = {(a, b) for a in nodes for b in range(400) if a != b and Z[a, b] < limits[a] + limits[b]}
     assert set(zip(i.tolist(), j.tolist(), strict=True)) == expected
     np.testing.assert_allclose(z, Z[i, j], rtol=1e-9)
-    assert pairs_nearer_than(Samples(X), nodes, limits + 1e9, 100) is None
+    assert pairs_nearer_than(Samples(X), nodes, limits + 1e9, np.ones(len(X)), 100) is None
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,42 @@ ROUNDING = 1e-5  # relative difference of (i, j) and (j, i) that is put down to 
 SMALL_TYPES = "bool", "uint8", "int8", "uint16", "int16", "float16", "float32"  # float32 holds each of them exactly
 
 
+LEARNED, NEAREST = ("log", "l2"), ("knn", "knn-gaussian", "knn-self-tuning")
+APPLIES = {  # parameters that not every model has, and the models that have them
+    "locality": LEARNED,
+    "connect": LEARNED,
+    "theta": LEARNED,
+    "alpha": LEARNED,
+    "beta": ("log",),
+    "max_weight": ("log",),
+    "prior": ("log",),
+    "sigma": ("knn-gaussian",),
+    "mutual": NEAREST,
+}
+
+
+def check_model(learner) -> None:
+    """Raise for a model that is not known, and for parameters that it does not have."""
+    if learner.model not in LEARNED + NEAREST:
+        names = ", ".join(repr(name) for name in LEARNED + NEAREST)
+        raise ValueError(f"model={learner.model!r} is not known: use one of {names}.")
+    for name, models in APPLIES.items():
+        value = getattr(learner, name)
+        if learner.model not in models and value is not None and value is not False and not np.array_equal(value, 0.0):
+            raise ValueError(
+                f"{name}={value!r} does not apply to model={learner.model!r}, only to {' and '.join(models)}: leave it out."
+            )
+    if not (_is_number(learner.locality, Real, 0) and learner.locality <= 1):
+        raise ValueError(f"locality={learner.locality!r} must be a number from 0 to 1.")
+    if learner.model in NEAREST and isinstance(learner.neighbors, str) and learner.neighbors == "all":
+        raise ValueError(
+            f"neighbors='all' does not apply to model={learner.model!r}, which needs neighbour lists: use 'exact'."
+        )
+
+
 def check_parameters(learner) -> None:
     """Raise for a parameter that makes no sense whatever the data."""
+    check_model(learner)
     if not _is_number(learner.n_neighbors, Integral, 1):
         raise ValueError(f"n_neighbors={learner.n_neighbors!r} must be an integer of at least 1.")
     if learner.metric not in ("euclidean", "cosine", "precomputed"):
@@ -23,16 +57,17 @@ def check_parameters(learner) -> None:
         raise ValueError(f"prior_strength={learner.prior_strength!r} must be a finite number of at least 0.")
     if learner.n_jobs is not None and not (_is_number(learner.n_jobs, Integral, 1) or learner.n_jobs == -1):
         raise ValueError(f"n_jobs={learner.n_jobs!r} must be None or -1 (all cores), or a positive integer.")
-    for name in ("theta", "alpha", "beta", "max_weight", "tol"):
+    for name in ("theta", "alpha", "beta", "max_weight", "sigma", "tol"):
         value = getattr(learner, name)
         if not (value is None and name != "tol") and not (_is_number(value, Real, 0) and value > 0):
             raise ValueError(f"{name}={value!r} must be a positive, finite number.")
-    if (learner.alpha is None) != (learner.beta is None) or (learner.theta is not None and learner.alpha is not None):
+    lone = learner.model == "log" and (learner.alpha is None) != (learner.beta is None)
+    if lone or (learner.theta is not None and learner.alpha is not None):
         raise ValueError("Give theta alone, or alpha and beta together, or none of them to have θ found for n_neighbors.")
     scale = learner.scale
     if not (scale is None or scale in ("sum", "laplacian") or (_is_number(scale, Real, 0) and scale > 0)):
         raise ValueError(f"scale={scale!r} is not understood: use None, a positive number, 'sum' or 'laplacian'.")
-    if scale is not None and learner.alpha is not None:
+    if scale is not None and learner.beta is not None:
         raise ValueError("alpha and beta set the scale of the graph to √(α/β): leave scale=None, or give theta instead.")
 
 

@@ -329,6 +329,32 @@ def merge_edges(nodes, lists, distances, new, indptr, indices, z, shares):
     return out, columns, values
 
 
+@threaded
+def smallest_of_rows(indptr, z, width):
+    """The `width` smallest of each row, ascending; inf where it has fewer."""
+    n = indptr.size - 1
+    out = np.full((n, width), np.inf, z.dtype)
+    for i in prange(n):
+        for e in range(indptr[i], indptr[i + 1]):
+            t = width - 1
+            if z[e] < out[i, t]:
+                while t > 0 and out[i, t - 1] > z[e]:
+                    out[i, t] = out[i, t - 1]
+                    t -= 1
+                out[i, t] = z[e]
+    return out
+
+
+@threaded
+def stretch_edges(indptr, indices, z, stretch):
+    """z·stretchᵢ·stretchⱼ of every entry."""
+    out = np.empty_like(z)
+    for i in prange(indptr.size - 1):
+        for e in range(indptr[i], indptr[i + 1]):
+            out[e] = z[e] * stretch[i] * stretch[indices[e]]
+    return out
+
+
 # --- distances and exact search -------------------------------------------------------------------------------------------
 
 
@@ -429,18 +455,21 @@ def tidy_lists(own, lists, distances, width):
 
 
 @compiled
-def near_pairs(tile, samples, nodes, limits):
-    """The (row, sample) of every entry below the sum of both limits; row r is nodes[r], column c is samples[c]."""
+def near_pairs(tile, samples, nodes, limits, stretch):
+    """The (row, sample) of every entry, stretched by both ends, below the sum of both limits.
+
+    Row r is nodes[r], column c is samples[c].
+    """
     rows, columns = tile.shape
     row, column = np.empty(columns, np.int32), np.empty(columns, np.int32)
-    column_limits = limits[samples]
+    column_limits, column_stretch = limits[samples], stretch[samples]
     count = 0
     for r in range(rows):
         if count + columns > row.size:
             row, column = np.append(row, np.empty_like(row)), np.append(column, np.empty_like(column))
-        limit = limits[nodes[r]]
+        limit, own_stretch = limits[nodes[r]], stretch[nodes[r]]
         for c in range(columns):
-            if tile[r, c] < limit + column_limits[c] and samples[c] != nodes[r]:
+            if tile[r, c] * own_stretch * column_stretch[c] < limit + column_limits[c] and samples[c] != nodes[r]:
                 row[count], column[count] = r, samples[c]
                 count += 1
     return row[:count].copy(), column[:count].copy()
@@ -553,7 +582,45 @@ def primal_dual_values(indptr, indices, z, theta, upper, w, lam):
     return degree, energy, conjugate
 
 
-# --- growing the support, new samples -------------------------------------------------------------------------------------
+# --- certifying and growing the support, new samples ----------------------------------------------------------------------
+
+
+@compiled
+def largest_partners(order, stretch, lam):
+    """For each node i of `order`: the largest (λᵢ + λⱼ)/stretchⱼ over the nodes j that come no later in it.
+
+    These are lines in λᵢ, of slope 1/stretchⱼ: kept are those that are largest somewhere, by ascending slope, which are few.
+    """
+    n = order.size
+    slope, height, from_x = np.empty(n), np.empty(n), np.empty(n)  # line s is the largest from from_x[s] on
+    count = 0
+    out = np.empty(n)
+    for i in order:
+        m, h = 1.0 / stretch[i], lam[i] / stretch[i]
+        at = np.searchsorted(slope[:count], m)
+        below = at < count and slope[at] == m and height[at] >= h
+        if not below and 0 < at < count:  # where its neighbours meet it must be above them
+            x = from_x[at]
+            below = m * x + h <= slope[at] * x + height[at]
+        if not below:
+            left, right = at, at
+            while right < count and (
+                slope[right] == m
+                or (right + 1 < count and m * from_x[right + 1] + h >= slope[right] * from_x[right + 1] + height[right])
+            ):
+                right += 1
+            while left > 1 and m * from_x[left - 1] + h >= slope[left - 1] * from_x[left - 1] + height[left - 1]:
+                left -= 1
+            slope[left + 1 : left + 1 + count - right] = slope[right:count].copy()
+            height[left + 1 : left + 1 + count - right] = height[right:count].copy()
+            count += left + 1 - right
+            slope[left], height[left] = m, h
+            from_x[0] = -np.inf
+            for s in range(max(left, 1), count):
+                from_x[s] = (height[s - 1] - height[s]) / (slope[s] - slope[s - 1])
+        s = np.searchsorted(from_x[:count], lam[i], side="right") - 1
+        out[i] = slope[s] * lam[i] + height[s]
+    return out
 
 
 @threaded

@@ -4,6 +4,7 @@ In: neighbour lists, or a sparse matrix of squared distances. Out: `Candidates`:
 ends, with its squared distance, in CSR arrays, and how far each node has looked. Columns are not sorted.
 """
 
+import os
 from dataclasses import dataclass, replace
 
 import numba
@@ -12,9 +13,12 @@ import scipy.sparse as sp
 
 from smoothgraph import _kernels
 from smoothgraph.neighbors import NeighborLists
+from smoothgraph.samples import ROWS, blocks
+
+BYTES_PER_PAIR = 24  # of all pairs, each at both ends: its index and distance, and as much again while they are used
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Candidates:
     """Allowed edges in CSR form: `z` squared distances; a pair outside is at least max(reach[i], reach[j]) apart."""
 
@@ -60,15 +64,35 @@ def from_matrix(Z: sp.csr_matrix) -> Candidates:
     return Candidates(indptr, Z.col[off][order].astype(np.int32), Z.data[off][order], np.full(Z.shape[0], np.inf))
 
 
+def from_all_pairs(samples) -> Candidates:
+    """Every pair of samples is an allowed edge."""
+    n = samples.n
+    needed = BYTES_PER_PAIR * float(n) * n
+    if needed > _memory():
+        raise ValueError(
+            f"All pairs of {n} samples need about {needed / 1e9:.3g} GB of memory, and this machine has "
+            f"{_memory() / 1e9:.3g} GB. Use neighbors='auto': with complete=True the graph is proven to be the same."
+        )
+    others = np.arange(n - 1, dtype=np.int32)
+    indices = others + (others >= np.arange(n)[:, None])  # row i is everybody but i
+    z = np.concatenate([samples.distances(samples.own(np.arange(n)[rows]), indices[rows]) for rows in blocks(n, ROWS)])
+    return Candidates(np.arange(n + 1, dtype=np.int64) * (n - 1), indices.ravel(), z.ravel(), np.full(n, np.inf))
+
+
+def _memory() -> float:
+    """Bytes of memory that the machine has."""
+    return float(os.sysconf("SC_PAGE_SIZE")) * os.sysconf("SC_PHYS_PAGES")
+
+
 def nearest_allowed(candidates: Candidates, width: int) -> np.ndarray:
     """The `width` smallest squared distances of each node's allowed edges (n, width), ascending, inf where it has fewer."""
-    nodes = candidates.nodes
-    order = np.lexsort((candidates.z, nodes))
-    place = np.arange(nodes.size) - candidates.indptr[nodes]
-    first = place < width
-    nearest = np.full((candidates.n, width), np.inf, candidates.z.dtype)
-    nearest[nodes[first], place[first]] = candidates.z[order][first]
-    return nearest
+    return _kernels.smallest_of_rows(candidates.indptr, candidates.z, width)
+
+
+def stretched(candidates: Candidates, stretch: np.ndarray) -> Candidates:
+    """The same edges, each distance stretchᵢ·stretchⱼ times as long."""
+    z = _kernels.stretch_edges(candidates.indptr, candidates.indices, candidates.z, stretch)
+    return replace(candidates, z=z)
 
 
 def add_lists(candidates: Candidates, nodes, indices, distances, reach) -> Candidates:

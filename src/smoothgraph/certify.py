@@ -7,9 +7,14 @@ A pair outside the support is at least max(reach) apart. If θ·reachᵢ ≥ λ�
 θzᵢⱼ ≥ θ·reachᵢ ≥ λᵢ ≥ (λᵢ+λⱼ)/2, so its weight would be 0. This is true of any λ, not of the optimum alone: adding the pair
 changes neither P(w) nor D(λ), and the duality gap found on the support holds for all n(n−1)/2 pairs. With approximate lists
 it is true as far as the lists are.
+
+With locality a distance counts stretchᵢ·stretchⱼ times, and node i answers for its pairs with the nodes that come no later in
+the order of λ/stretch². It is certified if θ·reachᵢ is at least the largest (λᵢ+λⱼ)/(2·stretchᵢ·stretchⱼ) over those: then
+every pair outside is answered for by one of its ends. Without locality the largest is λᵢ, and this is the test above.
 """
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -28,7 +33,7 @@ MOST_TWO_HOPS = 1024
 
 
 class Comparison(NamedTuple):
-    """`nodes` were held against every sample: all their pairs with z < limitᵢ + limitⱼ are in the support."""
+    """`nodes` were held against every sample: all their pairs with (stretched) z < limitᵢ + limitⱼ are in the support."""
 
     nodes: np.ndarray
     limits: np.ndarray
@@ -36,10 +41,14 @@ class Comparison(NamedTuple):
 
 @dataclass(frozen=True)
 class Support:
-    """Allowed edges, and what is known of the pairs left out: each node's reach, and comparisons with every sample."""
+    """Allowed edges, and what is known of the pairs left out: each node's reach, and comparisons with every sample.
+
+    `stretch` is what locality makes of distances, None without it. Candidates and reach are not stretched.
+    """
 
     candidates: Candidates
     width: int
+    stretch: np.ndarray | None = None
     extensions: int = 0
     comparisons: tuple[Comparison, ...] = ()
     exhausted: bool = False
@@ -47,12 +56,20 @@ class Support:
 
 def failing_nodes(support: Support, theta: float, lam: np.ndarray) -> np.ndarray:
     """The nodes whose pairs outside the support may have weight."""
-    failing = theta * support.candidates.reach < lam
+    failing = theta * support.candidates.reach < _needed(support.stretch, lam)
     for nodes, limits in support.comparisons:
         # θz ≥ θ(limitᵢ + limitⱼ) ≥ (λᵢ + λⱼ)/2 for every j, however λⱼ has risen since
         slack = 2.0 * theta * limits - lam
         failing[nodes[slack[nodes] + slack.min() >= 0.0]] = False
     return np.flatnonzero(failing).astype(np.int32)
+
+
+def _needed(stretch, lam):
+    """θ·reach from which on a node is certified."""
+    if stretch is None:
+        return lam
+    order = np.argsort(lam / stretch**2, kind="stable")
+    return 0.5 * _kernels.largest_partners(order, stretch, lam) / stretch
 
 
 def compares(nodes: np.ndarray, samples, exact: bool) -> bool:
@@ -94,16 +111,18 @@ def _compare(support, samples, nodes, theta, lam):
     """Let in every pair of `nodes` that may have weight. Who was compared before need only meet those whose λ has risen."""
     limits = SLACK * lam / (2.0 * theta)
     most = max(PAIRS_PER_NODE * samples.n, PAIRS)
+    stretch = np.ones(samples.n) if support.stretch is None else support.stretch
+    near = partial(pairs_nearer_than, samples, stretch=stretch, most=most)
     comparisons, found = list(support.comparisons), []
     for known in reversed(support.comparisons):
         risen = lam > 2.0 * theta * known.limits
         again = np.intersect1d(nodes, known.nodes[~risen[known.nodes]])
         if again.size:
             raised = np.where(risen, np.maximum(known.limits, limits), known.limits)
-            found.append(pairs_nearer_than(samples, again, raised, most, among=np.flatnonzero(risen).astype(np.int32)))
+            found.append(near(again, raised, among=np.flatnonzero(risen).astype(np.int32)))
             comparisons.append(Comparison(again, raised))
             nodes = np.setdiff1d(nodes, again)
-    found.append(pairs_nearer_than(samples, nodes, limits, most))
+    found.append(near(nodes, limits))
     if any(pairs is None for pairs in found):
         return replace(support, exhausted=True)
     i, j, z = (np.concatenate(parts) for parts in zip(*found, strict=True))

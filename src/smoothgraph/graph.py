@@ -4,6 +4,10 @@ In: the solution's weights (δ = 1), or the fitted λ and new samples. Out: scip
 the graph, (n_new, n) for the rows; no stored zeros.
 """
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import laplacian
@@ -12,6 +16,7 @@ from scipy.sparse.linalg import eigsh
 from smoothgraph import _kernels
 from smoothgraph.neighbors import nearest_to_new
 from smoothgraph.samples import ROWS
+from smoothgraph.theta import node_thetas
 
 
 def scale_factor(W: sp.csr_matrix, scale) -> float:
@@ -30,38 +35,67 @@ def _largest_eigenvalue(L):
     return float(eigsh(L, k=1, which="LA", v0=start, return_eigenvectors=False)[0])
 
 
-def new_rows(samples, Q, theta: float, upper: float, lam: np.ndarray, k: int) -> sp.csr_matrix:
-    """Weights (n_new, n) of new samples to the fitted ones: each solves its one-node problem, the others' λ staying as it is.
+@dataclass(frozen=True)
+class Fitted:
+    """What a row for a new sample needs of the fitted ones.
 
-    With aⱼ = 2θzⱼ − λⱼ the row is clip((λ − a)/2, 0, upper), so it is found among the samples of smallest a. A row is complete
-    when its λ is at most the a of whoever it was not given; until then it gets twice as many. `k` sets how many come first.
+    `solve_rows(a)` gives λ and weights of new nodes with costs a. `stretch` is what locality makes of the fitted samples'
+    distances, None without it; θ and λ are those of the form without a prior.
+    """
+
+    samples: Any
+    solve_rows: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
+    theta: float
+    lam: np.ndarray
+    k: int
+    locality: float = 0.0
+    stretch: np.ndarray | None = None
+
+
+def new_rows(fitted: Fitted, Q, ratio: float = 1.0) -> sp.csr_matrix:
+    """Weights (n_new, n) of new samples to the fitted ones, `ratio` times as large.
+
+    Each new sample solves its one-node problem, the others' λ staying as it is.
+    With aⱼ = 2θzⱼ − λⱼ the row is (λ − a)/2 where that is positive, so it is found among the samples of smallest a. A row is
+    complete when its λ is at most the a of whoever it was not given; until then it gets twice as many.
     """
     parts = []
     for begin in range(0, Q.shape[0], ROWS):
         block = Q[begin : begin + ROWS]
-        columns, weights = _complete_rows(samples, block, theta, upper, lam, k)
+        columns, weights = _complete_rows(fitted, block)
         indptr = np.concatenate([[0], np.cumsum([len(c) for c in columns])])
-        part = sp.csr_matrix((np.concatenate(weights), np.concatenate(columns), indptr), shape=(block.shape[0], samples.n))
+        shape = block.shape[0], fitted.samples.n
+        part = sp.csr_matrix((np.concatenate(weights), np.concatenate(columns), indptr), shape=shape)
         part.sort_indices()
         parts.append(part)
-    return sp.csr_matrix(sp.vstack(parts, format="csr"))
+    return sp.csr_matrix(sp.vstack(parts, format="csr")) * ratio
 
 
-def _complete_rows(samples, Q, theta, upper, lam, k):
+def _complete_rows(fitted, Q):
     """Columns and weights of each row, as lists of arrays."""
-    rows = Q.shape[0]
+    rows, n, theta, lam = Q.shape[0], fitted.samples.n, fitted.theta, fitted.lam
     columns, weights = [None] * rows, [None] * rows
-    pending, width = np.arange(rows), min(4 * k, samples.n)
+    own = None if fitted.stretch is None else _own_stretch(fitted, Q)
+    pending, width = np.arange(rows), min(4 * fitted.k, n)
     while pending.size:
-        lists, distances, cuts = nearest_to_new(samples, Q[pending], width, lam / (2.0 * theta))
+        stretch = None if own is None else (own[pending], fitted.stretch)
+        lists, z, cuts = nearest_to_new(fitted.samples, Q[pending], width, lam / (2.0 * theta), stretch)
         if not (lists >= 0).any(axis=1).all():
             row = int(pending[np.argmin((lists >= 0).any(axis=1))])
             raise ValueError(f"New sample {row} has no allowed edge: store at least one squared distance in its row.")
-        a = np.where(lists < 0, _kernels.NEVER, 2.0 * theta * distances.astype(np.float64) - lam[lists])
-        new_lam, w = _kernels.new_rows(a, upper)
-        done = (new_lam <= 2.0 * theta * cuts) | (width == samples.n)
+        z = z.astype(np.float64) if own is None else z * own[pending, None] * fitted.stretch[lists]
+        a = np.where(lists < 0, _kernels.NEVER, 2.0 * theta * z - lam[lists])
+        new_lam, w = fitted.solve_rows(a)
+        done = (new_lam <= 2.0 * theta * cuts) | (width == n)
         for r in np.flatnonzero(done):
             keep = w[r] > 0.0
             columns[pending[r]], weights[pending[r]] = lists[r, keep], w[r, keep]
-        pending, width = pending[~done], min(2 * width, samples.n)
+        pending, width = pending[~done], min(2 * width, n)
     return columns, weights
+
+
+def _own_stretch(fitted, Q):
+    """What locality makes of the new samples' distances: θᵢ from their own nearest, as the fitted ones had it."""
+    k = min(fitted.k, fitted.samples.n - 1)
+    z = np.sort(nearest_to_new(fitted.samples, Q, k + 1)[1], axis=1)
+    return node_thetas(z, k) ** (0.5 * fitted.locality)

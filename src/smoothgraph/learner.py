@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterable
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import numba
@@ -13,16 +14,17 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import threadpool_limits
 
-from smoothgraph import _checks
-from smoothgraph.candidates import Candidates, add_pairs, from_lists, from_matrix, nearest_allowed
+from smoothgraph import _checks, _kernels, baselines
+from smoothgraph.candidates import Candidates, add_pairs, from_all_pairs, from_lists, from_matrix, nearest_allowed
 from smoothgraph.certify import Support
-from smoothgraph.graph import new_rows, scale_factor
+from smoothgraph.connect import connect
+from smoothgraph.graph import Fitted, new_rows, scale_factor
 from smoothgraph.neighbors import NeighborLists, choose_backend, find_neighbors
+from smoothgraph.recipe import Recipe
 from smoothgraph.samples import ROWS, DistanceMatrix, Samples
 from smoothgraph.settle import settle
-from smoothgraph.solvers import nodewise
-from smoothgraph.solvers.problem import Problem
-from smoothgraph.theta import theta_bounds
+from smoothgraph.solvers import l2
+from smoothgraph.theta import node_thetas, theta_bounds
 
 
 class GraphLearner(TransformerMixin, BaseEstimator):
@@ -40,23 +42,36 @@ class GraphLearner(TransformerMixin, BaseEstimator):
     n_neighbors : int, default 10
         The wanted mean number of neighbours. The learned graph has it to within 1 % (from 1,000 samples on, if distances
         are not tied).
+    model : {"log", "l2", "knn", "knn-gaussian", "knn-self-tuning"}, default "log"
+        What is learned. "log" is the above. "l2" (Hu 2013, Dong 2016) has α‖W1‖² + α‖W‖²_F in place of the last two terms, and
+        ‖W‖₁,₁ = n; nodes may end without an edge. The others are nearest-neighbour graphs to compare with, with weights 1,
+        exp(−z/(2σ²)) or exp(−z/(σᵢσⱼ)): there `n_neighbors` is the length of the lists, and nothing is learned.
     metric : {"euclidean", "cosine", "precomputed"}
         "precomputed" takes squared distances: a sparse symmetric matrix, whose stored entries (0 too) are the allowed edges
         and all there are, or a dense one, where every pair is allowed.
-    neighbors : "auto", "exact", "approximate", a k-neighbours transformer, or a pair (indices, distances)
+    neighbors : "auto", "exact", "approximate", "all", a k-neighbours transformer, or a pair (indices, distances)
         How to find the neighbour lists. "auto" takes exact search up to a measured amount of work; `neighbors_` says which
-        it was. Only the indices of a pair are used: distances are measured anew.
+        it was. "all" makes no lists: every pair of samples is an allowed edge, which takes n² memory and is the same graph
+        that "exact" with `complete` finds in less. Only the indices of a pair are used: distances are measured anew.
     oversampling : float, default 3
         The lists have this many times `n_neighbors` entries to begin with.
+    locality : float from 0 to 1, default 0
+        How far θ follows the density of the samples: node i has its own θᵢ, at which it alone would have `n_neighbors`
+        neighbours, and the distance of a pair counts (θᵢθⱼ)^(locality/2) times. 0 is the model of the paper, one θ for
+        all, which leaves samples in sparse regions few edges; at 1 degrees are even. For the log and ℓ2 models.
     complete : bool, default True
         Give nodes that need it more neighbours until the graph is proven to be the optimum over all pairs of samples (with
         approximate lists: as far as the lists are right). There are limits: 20 rounds; 50 new pairs per node or ten million
         in all, in one round, which groups of duplicates exceed; and with approximate lists 16 times the first length, and
         some seconds of comparing nodes with every sample. `n_incomplete_` says how many nodes were left.
+    connect : bool, default False
+        Join the parts of the graph into one, at the least cost: a few pairs, `joining_edges_`, count as just so near that the
+        model gives them weight, and everything else is optimal given that. For the log and ℓ2 models.
     theta : float, optional
-        Set θ by hand; `n_neighbors` then only sets the length of the lists.
+        Set θ by hand; `n_neighbors` then only sets the length of the lists, and the neighbours that `locality` looks at.
     alpha, beta : float, optional
-        The paper's parameters, both or none, in place of `theta`: θ = 1/√(αβ), δ = √(α/β).
+        The paper's parameters, both or none, in place of `theta`: θ = 1/√(αβ), δ = √(α/β). The ℓ2 model has α alone:
+        θ = 1/(2α).
     tol : float, default 1e-6
         Relative duality gap (P − D)/n to stop at.
     max_iter : int, default 1000
@@ -67,6 +82,10 @@ class GraphLearner(TransformerMixin, BaseEstimator):
         A graph W⁰ to stay near, by adding (c·β/2)‖W − W⁰‖²_F, c = `prior_strength`. Its edges are allowed.
     prior_strength : float, default 0
         c above.
+    sigma : float, optional
+        The width of model="knn-gaussian"; the root of the mean squared distance to the last neighbour if None.
+    mutual : bool, default False
+        For nearest-neighbour graphs: keep an edge only if each end lists the other.
     scale : None, float, "sum" or "laplacian"
         Scale of the returned graph: δ, an upper bound of the weights (None: 1, or √(α/β)); "sum": ‖W‖₁,₁ = n; "laplacian":
         the largest eigenvalue of the Laplacian is 1. `max_weight` and `prior` are in units of the returned graph for a
@@ -81,13 +100,16 @@ class GraphLearner(TransformerMixin, BaseEstimator):
 
     Attributes
     ----------
+    Nearest-neighbour graphs have no θ, solution or certificate: those are None.
+
     graph_ : csr_matrix (n, n), symmetric, empty diagonal, no stored zeros.
     theta_, theta_bounds_ : the θ used, and the bounds it started from (a `ThetaBounds`; None with sparse precomputed
         distances of nodes that have too few allowed edges).
     solution_ : a `Solution`: the weights before scaling, λ, objective and dual objective, relative gap, status.
     n_neighbors_ : the mean degree reached.
     n_incomplete_ : nodes without a support certificate. 0 means that the graph is the optimum over all pairs of samples.
-    n_components_ : connected components of the graph.
+    n_components_, n_isolated_ : connected components of the graph, and nodes without an edge (the log model has none).
+    joining_edges_ : array (m, 2) of the pairs that `connect` joined parts at.
     n_iter_ : sweeps of the last solve.
     neighbors_ : the backend that found the lists: "exact", "approximate", "given lists", "allowed edges" or a class name.
     recall_ : the share of true neighbours in the lists: 1 if they are exact, else estimated from 500 rows.
@@ -109,10 +131,13 @@ class GraphLearner(TransformerMixin, BaseEstimator):
         self,
         n_neighbors: int = 10,
         *,
+        model: str = "log",
         metric: str = "euclidean",
         neighbors: Any = "auto",
         oversampling: float = 3,
+        locality: float = 0.0,
         complete: bool = True,
+        connect: bool = False,
         theta: float | None = None,
         alpha: float | None = None,
         beta: float | None = None,
@@ -121,16 +146,21 @@ class GraphLearner(TransformerMixin, BaseEstimator):
         max_weight: float | None = None,
         prior: Any = None,
         prior_strength: float = 0.0,
+        sigma: float | None = None,
+        mutual: bool = False,
         scale: float | str | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: Any = 0,
     ):
         self.n_neighbors = n_neighbors
+        self.model = model
         self.metric = metric
         self.neighbors = neighbors
         self.oversampling = oversampling
+        self.locality = locality
         self.complete = complete
+        self.connect = connect
         self.theta = theta
         self.alpha = alpha
         self.beta = beta
@@ -139,6 +169,8 @@ class GraphLearner(TransformerMixin, BaseEstimator):
         self.max_weight = max_weight
         self.prior = prior
         self.prior_strength = prior_strength
+        self.sigma = sigma
+        self.mutual = mutual
         self.scale = scale
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -148,7 +180,8 @@ class GraphLearner(TransformerMixin, BaseEstimator):
         """Learn the graph of the samples X (n, d), or of squared distances (n, n) with metric="precomputed"."""
         X = self._validated(X)
         with _threads(self.n_jobs):
-            return self._learn(*self._search(X))
+            self._samples, lists = self._search(X)
+            return self._learn(self._samples, lists)
 
     def fit_transform(self, X, y=None) -> sp.csr_matrix:
         """Learn the graph of X and return it: `fit(X).graph_`."""
@@ -164,9 +197,7 @@ class GraphLearner(TransformerMixin, BaseEstimator):
         X = _checks.as_array(X)
         X = validate_data(self, X, accept_sparse="csr", dtype=self._samples.dtype, order="C", reset=False)
         with _threads(self.n_jobs):
-            rows = new_rows(self._samples, self._samples.queries(X), *self._one_node, self.n_neighbors)
-        rows.data *= self._row_scale
-        return rows
+            return self._rows(self._samples.queries(X)) * self.scale_
 
     def _validated(self, X):
         _checks.check_parameters(self)
@@ -182,6 +213,8 @@ class GraphLearner(TransformerMixin, BaseEstimator):
 
     def _width(self):
         """How many neighbours the lists have to begin with."""
+        if self.model in baselines.MODELS:
+            return self.n_neighbors
         return max(int(np.ceil(self.oversampling * self.n_neighbors)), self.n_neighbors + 1)
 
     def _search(self, X):
@@ -192,11 +225,17 @@ class GraphLearner(TransformerMixin, BaseEstimator):
                 X = _checks.check_squared_distances(X)
                 samples: Samples | DistanceMatrix = DistanceMatrix(X)
                 if sp.issparse(X):
+                    if self.model in baselines.MODELS:
+                        raise ValueError(f"model={self.model!r} needs samples, or a dense matrix of squared distances.")
                     self.neighbors_, self.recall_ = "allowed edges", 1.0
                     say(f"{X.nnz // 2} allowed edges given")
                     return samples, from_matrix(X)
             else:
                 samples = Samples(X, self.metric)
+            if isinstance(self.neighbors, str) and self.neighbors == "all":
+                self.neighbors_, self.recall_ = "all pairs", 1.0
+                say(f"{samples.n} samples, {samples.n_features} features: all pairs")
+                return samples, from_all_pairs(samples)
             backend = choose_backend(self.neighbors, samples, self.random_state)
             self.neighbors_ = backend.name
             say(f"{samples.n} samples, {samples.n_features} features: {backend.name} search, {self._width()} neighbours each")
@@ -206,60 +245,106 @@ class GraphLearner(TransformerMixin, BaseEstimator):
             return samples, lists
 
     def _learn(self, samples, lists):
-        """Stages 2 to 6: allowed edges, θ, solve and certify, graph."""
-        with self._stage("candidates") as say:
-            candidates = from_lists(lists) if isinstance(lists, NeighborLists) else lists
-            if self.prior is not None:
-                prior = _checks.check_prior(self.prior, samples.n)
-                candidates = _allow_prior(candidates, prior, samples)
-            say(f"{candidates.n_edges} allowed edges")
-        with self._stage("theta") as say:
-            bounds = self._bounds(lists, candidates)
-            theta = self._given_theta() or float(np.sqrt(bounds.lower * bounds.upper))
-            say(f"θ {theta:.6g}" + (f", bounds {bounds.lower:.6g} to {bounds.upper:.6g}" if bounds else ""))
-        delta = self._delta()
+        """Stages 2 to 6, by model."""
+        if self.model in baselines.MODELS:
+            return self._weigh_lists(samples, lists)
+        return self._settle(samples, lists)
 
-        def make_problem(candidates, theta):
-            prior_weights = None if self.prior is None else _at_edges(prior, candidates) / delta
-            max_weight = np.inf if self.max_weight is None else self.max_weight / delta
-            return Problem(candidates, theta, max_weight, prior_weights, float(self.prior_strength))
-
-        with self._stage("solve") as say:
-            start = time.perf_counter()
-            settled = settle(
-                Support(candidates, self._width()),
-                theta,
-                None if self._given_theta() else self.n_neighbors,
-                make_problem,
-                samples=samples,
-                exact=isinstance(lists, NeighborLists) and lists.exact,
-                complete=self.complete,
-                tol=self.tol,
-                max_iter=self.max_iter,
-                say=say,
-            )
-            self.solution_ = nodewise.finish(settled.problem, settled.point, self.tol, start)
+    def _weigh_lists(self, samples, lists):
+        """The nearest-neighbour graphs: nothing is learned."""
         with self._stage("graph") as say:
-            weights = self.solution_.weights
-            self.scale_ = scale_factor(weights, delta if self.scale is None else self.scale)
-            self.graph_ = weights * self.scale_
-            self.n_components_ = int(connected_components(weights, directed=False, return_labels=False))
-            say(f"{weights.nnz // 2} edges, {self.n_components_} components")
-        self.theta_, self.theta_bounds_ = settled.problem.theta, bounds
-        self.n_neighbors_, self.n_iter_ = weights.nnz / samples.n, self.solution_.n_iter
-        self.n_incomplete_ = int(settled.failing.size)
-        *_, theta, upper = settled.problem.arrays
-        self._samples, self._one_node = samples, (theta, upper, self.solution_.dual * settled.problem.shrink)
-        self._row_scale = settled.problem.shrink * self.scale_
+            width = baselines.widths(lists, self.model, self.sigma)
+            self._keep(baselines.knn_graph(lists, self.model, width, self.mutual), say)
+        self.solution_ = self.theta_ = self.theta_bounds_ = self.n_incomplete_ = self.joining_edges_ = None
+        self.n_iter_ = 0
+        self._rows = partial(baselines.new_rows, samples, k=lists.indices.shape[1], model=self.model, width=width)
         return self
 
-    def _bounds(self, lists, candidates):
+    def _settle(self, samples, lists):
+        """The log and ℓ2 models: allowed edges, θ, solve and certify, join parts, graph."""
+        with self._stage("candidates") as say:
+            candidates = from_lists(lists) if isinstance(lists, NeighborLists) else lists
+            prior = None if self.prior is None else _checks.check_prior(self.prior, samples.n)
+            candidates = candidates if prior is None else _allow_prior(candidates, prior, samples)
+            say(f"{candidates.n_edges} allowed edges")
+        with self._stage("theta") as say:
+            stretch = self._stretch(lists, candidates)
+            bounds = self._bounds(lists, candidates, stretch)
+            theta = self._given_theta() or float(np.sqrt(bounds.lower * bounds.upper))
+            say(f"θ {theta:.6g}" + (f", bounds {bounds.lower:.6g} to {bounds.upper:.6g}" if bounds else ""))
+        with self._stage("solve") as say:
+            start, delta = time.perf_counter(), self._delta()
+            recipe = Recipe(
+                self.model,
+                stretch,
+                max_weight=np.inf if self.max_weight is None else self.max_weight / delta,
+                prior=None if prior is None else prior / delta,
+                prior_strength=float(self.prior_strength),
+            )
+
+            def resettle(support, theta, recipe, lam=None):
+                return settle(
+                    support,
+                    theta,
+                    None if self._given_theta() else self.n_neighbors,
+                    recipe,
+                    lam=lam,
+                    samples=samples,
+                    exact=isinstance(lists, NeighborLists) and lists.exact,
+                    complete=self.complete,
+                    tol=self.tol,
+                    max_iter=self.max_iter,
+                    say=say,
+                )
+
+            settled = resettle(Support(candidates, self._width(), stretch), theta, recipe)
+            self.joining_edges_ = np.empty((0, 2), np.int32)
+            if self.connect:
+                settled, joints = connect(settled, recipe, samples, resettle, say)
+                self.joining_edges_ = np.stack([joints.i, joints.j], axis=1)
+            self.solution_ = recipe.finish(settled.problem, settled.point, self.tol, start)
+        with self._stage("graph") as say:
+            self._keep(self.solution_.weights, say)
+        self.theta_, self.theta_bounds_ = settled.problem.theta, bounds
+        self.n_iter_, self.n_incomplete_ = self.solution_.n_iter, int(settled.failing.size)
+        self._rows = partial(
+            new_rows, self._fitted(samples, settled.problem, self.solution_.dual, stretch), ratio=settled.problem.shrink
+        )
+        return self
+
+    def _keep(self, weights, say):
+        """The graph, scaled, and what it looks like."""
+        self.scale_ = scale_factor(weights, self._delta() if self.scale is None else self.scale)
+        self.graph_ = weights * self.scale_
+        self.n_components_ = int(connected_components(weights, directed=False, return_labels=False))
+        self.n_isolated_ = int(np.count_nonzero(np.diff(weights.indptr) == 0))
+        self.n_neighbors_ = weights.nnz / weights.shape[0]
+        say(f"{weights.nnz // 2} edges, {self.n_components_} components")
+
+    def _fitted(self, samples, problem, dual, stretch):
+        """What rows for new samples need."""
+        lam = dual * problem.shrink
+        if self.model == "l2":
+            solve_rows = partial(l2.new_rows, level=1.0 + float(lam.mean()))
+        else:
+            solve_rows = partial(_kernels.new_rows, upper=problem.arrays[-1])
+        return Fitted(samples, solve_rows, problem.theta * problem.shrink, lam, self.n_neighbors, self.locality, stretch)
+
+    def _stretch(self, lists, candidates):
+        """θᵢ^(γ/2) of every node, γ = `locality`; None without it."""
+        if self.locality == 0:
+            return None
+        k = self.n_neighbors
+        z = lists.distances if isinstance(lists, NeighborLists) else nearest_allowed(candidates, k + 1)
+        return node_thetas(z, min(k, z.shape[1])) ** (0.5 * self.locality)
+
+    def _bounds(self, lists, candidates, stretch):
         """θ bounds for the wanted degree; None where θ is given and the lists are too short to have any."""
         k, n = self.n_neighbors, candidates.n
         if isinstance(lists, NeighborLists):
-            z = lists.distances
+            z = lists.distances if stretch is None else lists.stretched(stretch)
         else:
-            z = nearest_allowed(candidates, k + 1)
+            z = nearest_allowed(Recipe(stretch=stretch).counted(candidates), k + 1)
             most = 2 * candidates.n_edges / n
             if self._given_theta() is None and k > most:
                 raise ValueError(
@@ -273,12 +358,12 @@ class GraphLearner(TransformerMixin, BaseEstimator):
                 f"The neighbour lists have {z.shape[1]} entries, n_neighbors={k} needs at least {k + 1}; "
                 f"{3 * k} leave the learner a choice. Give longer lists, or set theta."
             )
-        return theta_bounds(z, k)
+        return theta_bounds(z, k, self.model)
 
     def _given_theta(self) -> float | None:
-        if self.alpha is not None and self.beta is not None:
-            return 1.0 / float(np.sqrt(self.alpha * self.beta))
-        return self.theta
+        if self.alpha is None:
+            return self.theta
+        return 0.5 / self.alpha if self.beta is None else 1.0 / float(np.sqrt(self.alpha * self.beta))
 
     def _delta(self):
         """The scale of the returned graph as far as it is known before the solve."""
@@ -343,6 +428,7 @@ def degree_path(X, n_neighbors: Iterable[int], **parameters) -> list[GraphLearne
             learner.ids_ = widest.ids_
             learner.neighbors_, learner.recall_ = widest.neighbors_, widest.recall_
             learner.seconds_ = {"neighbors": widest.seconds_["neighbors"]}
+            learner._samples = samples
             learner._learn(samples, lists.first(learner._width()) if isinstance(lists, NeighborLists) else lists)
     return learners
 
@@ -371,8 +457,3 @@ def _allow_prior(candidates: Candidates, prior: sp.csr_matrix, samples) -> Candi
     blocks = (slice(s, s + ROWS) for s in range(0, i.size, ROWS))
     z = [samples.distances(samples.own(i[block]), j[block, None])[:, 0] for block in blocks]
     return add_pairs(candidates, i, j, np.concatenate(z)) if z else candidates
-
-
-def _at_edges(prior: sp.csr_matrix, candidates: Candidates) -> np.ndarray:
-    """The prior's weight at each entry of the allowed edges."""
-    return np.asarray(prior[candidates.nodes, candidates.indices], dtype=np.float64).ravel()

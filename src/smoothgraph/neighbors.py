@@ -53,6 +53,14 @@ class NeighborLists:
         """The lists cut to their `width` nearest."""
         return replace(self, indices=self.indices[:, :width].copy(), distances=self.distances[:, :width].copy())
 
+    def stretched(self, stretch: np.ndarray) -> np.ndarray:
+        """The distances stretchᵢ·stretchⱼ times as long, ascending again."""
+        z = np.empty_like(self.distances)
+        for rows in blocks(len(z), 64 * ROWS):
+            factor = stretch[rows, None] * stretch[self.indices[rows]]  # an entry of −1 is at inf, whatever the factor
+            z[rows] = np.sort(self.distances[rows] * factor, axis=1)
+        return z
+
 
 def reach(indices, distances, n: int) -> np.ndarray:
     """The squared distance below which each list has every neighbour: its last; inf if the list has all the others."""
@@ -139,8 +147,8 @@ def choose_backend(neighbors, samples, random_state=None) -> Backend:
     elif isinstance(neighbors, tuple | list) or hasattr(neighbors, "fit_transform"):
         return GivenBackend(tuple(neighbors) if isinstance(neighbors, list) else neighbors)
     raise ValueError(
-        f"neighbors={neighbors!r} is not understood: use 'auto', 'exact', 'approximate', a k-neighbours transformer, "
-        "or a pair (indices, distances)."
+        f"neighbors={neighbors!r} is not understood: use 'auto', 'exact', 'approximate', 'all', a k-neighbours "
+        "transformer, or a pair (indices, distances)."
     )
 
 
@@ -189,24 +197,49 @@ class Sampled:
         return float(np.count_nonzero(distances[:, : self.k] <= self.true[:, -1:]) / self.true.size)
 
 
-def nearest_to_new(samples, Q, k: int, offset):
+def nearest_to_new(samples, Q, k: int, offset=None, stretch=None):
     """The k samples of smallest (squared distance − offset) for each new sample: (indices, squared distances, cut).
 
-    Whoever is not in a row has squared distance − offset of at least its cut.
+    Whoever is not in a row has squared distance − offset of at least its cut. `stretch` is a pair of arrays, for the new
+    samples and the others: distances then count as many times.
     """
     nobody = np.full(Q.shape[0], -1, np.int32)
-    lists, cuts = _smallest(samples, lambda rows: Q[rows], nobody, k, offset=offset)
+    lists, cuts = _smallest(samples, lambda rows: Q[rows], nobody, k, offset=offset, stretch=stretch)
     return lists, samples.distances(Q, lists), cuts
 
 
-def pairs_nearer_than(samples, nodes, limits, most: int, among=None):
-    """All pairs (a node of `nodes`, another sample) with squared distance < limit(node) + limit(other), by brute force.
+def nearest_outside(samples, nodes, labels, offset, stretch=None):
+    """For each of `nodes` the sample with another label whose (stretched squared distance − offset) is smallest.
 
-    `limits` has one number per sample; `among` restricts the others. Returns arrays (i, j, squared distance), or None if there
-    are more than `most` pairs.
+    Returns their numbers and squared distances.
+    """
+
+    def block(rows):
+        part = nodes[rows]
+        best, place = np.full(len(part), np.inf), np.zeros(len(part), np.int32)
+        for first, tile in samples.bound_tiles(samples.own(part)):
+            columns = slice(first, first + tile.shape[1])
+            if stretch is not None:
+                tile = tile * stretch[columns] * stretch[part][:, None]
+            tile = np.where(labels[columns] == labels[part][:, None], np.inf, tile - offset[columns])
+            at = np.argmin(tile, axis=1)
+            value = tile[np.arange(len(part)), at]
+            place = np.where(value < best, (first + at).astype(np.int32), place)
+            best = np.minimum(best, value)
+        return place
+
+    others = np.concatenate(over_blocks(block, len(nodes), 64))
+    return others, samples.distances(samples.own(nodes), others[:, None])[:, 0]
+
+
+def pairs_nearer_than(samples, nodes, limits, stretch, most: int, among=None):
+    """All pairs (a node of `nodes`, another sample) with z·stretchᵢ·stretchⱼ < limitᵢ + limitⱼ, by brute force.
+
+    `limits` and `stretch` have one number per sample; `among` restricts the others. Returns arrays (i, j, squared distance),
+    or None if there are more than `most` pairs.
     """
     among = np.arange(samples.n, dtype=np.int32) if among is None else among
-    found = over_blocks(lambda rows: _near_pairs(samples, nodes[rows], among, limits, most), len(nodes))
+    found = over_blocks(lambda rows: _near_pairs(samples, nodes[rows], among, limits, stretch, most), len(nodes))
     i, j = np.concatenate([np.empty((2, 0), np.int32), *found], axis=1)
     if i.size >= most:
         return None
@@ -214,10 +247,11 @@ def pairs_nearer_than(samples, nodes, limits, most: int, among=None):
     return i, j, np.concatenate([np.empty(0, samples.dtype), *z])
 
 
-def _smallest(samples, queries, own, k, precise=False, offset=None):
+def _smallest(samples, queries, own, k, precise=False, offset=None, stretch=None):
     """Indices (rows, a few more than k) of the smallest lower bounds, in any order, and the largest bound among them.
 
-    `queries(ids)` gives the queries; `own` holds their own numbers among the samples, −1 for new ones.
+    `queries(ids)` gives the queries; `own` holds their own numbers among the samples, −1 for new ones. Bounds are multiplied
+    by `stretch`, a pair of arrays for rows and samples, and are less by `offset`.
     """
     spare = min(samples.n, k + max(8, k // 8))
 
@@ -226,6 +260,9 @@ def _smallest(samples, queries, own, k, precise=False, offset=None):
         lists = np.full((len(part), spare), -1, np.int32)
         best = np.full((len(part), spare), np.inf)
         for first, tile in samples.bound_tiles(queries(part if part[0] >= 0 else rows), precise):
+            if stretch is not None:
+                tile *= stretch[1][first : first + tile.shape[1]].astype(tile.dtype)
+                tile *= stretch[0][rows, None].astype(tile.dtype)
             if offset is not None:
                 tile -= offset[first : first + tile.shape[1]].astype(tile.dtype)
             _kernels.keep_smallest(tile, first, part, lists, best)
@@ -244,11 +281,11 @@ def _unproven(samples, nodes, indices, cuts, k):
     return nodes[kth > cuts]
 
 
-def _near_pairs(samples, nodes, among, limits, most):
+def _near_pairs(samples, nodes, among, limits, stretch, most):
     found = [np.empty((2, 0), np.int32)]
     for first, tile in samples.bound_tiles(samples.own(nodes), among=None if among.size == samples.n else among):
         columns = among[first : first + tile.shape[1]]
-        row, column = _kernels.near_pairs(tile, columns, nodes, limits)
+        row, column = _kernels.near_pairs(tile, columns, nodes, limits, stretch)
         found.append(np.stack([nodes[row], column]))
         most -= row.size
         if most <= 0:

@@ -1,20 +1,21 @@
 """The heart of the flow: solve, land on the wanted degree, certify, grow, until all of it holds.
 
-In: a support, a first θ and what the user wants. Out: the final support, θ and point of the dual ascent, and the nodes that
-could not be certified. Every solve starts from the λ of the one before.
+In: a support, a first θ, the recipe for the problem and what the user wants. Out: the final support, θ and point of the dual
+ascent, and the nodes that could not be certified. Every solve starts from the λ of the one before.
 """
 
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from smoothgraph.candidates import Candidates
 from smoothgraph.certify import Support, compares, failing_nodes, grow
-from smoothgraph.solvers.nodewise import Ascent, Scratch, ascend
-from smoothgraph.solvers.problem import Problem
+from smoothgraph.recipe import Recipe
+from smoothgraph.solvers.nodewise import Scratch
+from smoothgraph.solvers.problem import Ascent
 
 ROUNDS = 20  # of growing the support
 LANDINGS = 25  # solves in search of θ
@@ -27,7 +28,7 @@ LARGEST_STEP = np.log(4.0)
 class Settled:
     """Where it ended. `failing` are the nodes without a certificate."""
 
-    problem: Problem
+    problem: Any
     point: Ascent
     support: Support
     failing: np.ndarray
@@ -37,8 +38,9 @@ def settle(
     support: Support,
     theta: float,
     degree: float | None,
-    make_problem: Callable[[Candidates, float], Problem],
+    recipe: Recipe,
     *,
+    lam: np.ndarray | None = None,
     samples,
     exact: bool,
     complete: bool = True,
@@ -46,10 +48,13 @@ def settle(
     max_iter: int,
     say: Callable[[str], None],
 ) -> Settled:
-    """Solve at θ, or at the θ that gives `degree` neighbours per node; with `complete`, on a support that is large enough."""
+    """Solve at θ, or at the θ that gives `degree` neighbours per node; with `complete`, on a support that is large enough.
+
+    `lam` is a λ to start from.
+    """
     gap = max(tol, COARSE_GAP)
     scratch = Scratch()
-    problem, point = _land(support, theta, degree, make_problem, None, None, gap, max_iter, scratch)
+    problem, point = _land(support, theta, degree, recipe, lam, None, gap, max_iter, scratch)
     for _ in range(ROUNDS):
         theta, dual = problem.theta, point.lam + problem.base
         failing = failing_nodes(support, theta * problem.shrink, dual)
@@ -65,7 +70,7 @@ def settle(
             break
         else:
             gap, changed = tol, None
-        problem, point = _land(support, theta, degree, make_problem, point.lam, changed, gap, max_iter, scratch)
+        problem, point = _land(support, theta, degree, recipe, point.lam, changed, gap, max_iter, scratch)
     if degree is not None and abs(point.mean_degree - degree) > max(0.01 * degree, 2.0 / problem.n):
         warnings.warn(
             f"Wanted {degree} neighbours per node, the nearest that any θ gives is {point.mean_degree:.4g}. Equal distances, "
@@ -77,7 +82,7 @@ def settle(
     return Settled(problem, point, support, failing)
 
 
-def _land(support, theta, degree, make_problem, lam, changed, gap, max_iter, scratch):
+def _land(support, theta, degree, recipe, lam, changed, gap, max_iter, scratch):
     """Solve, at θ or at the θ near it for which the mean degree is right: secant steps on log degree against log θ.
 
     `lam` is the optimum at θ but for the nodes marked `changed`.
@@ -86,8 +91,8 @@ def _land(support, theta, degree, make_problem, lam, changed, gap, max_iter, scr
     log_theta, low, high = np.log(theta), -np.inf, np.inf  # the degree is too large at low, too small at high
     seen, best, best_miss = [], None, np.inf
     for _ in range(LANDINGS):
-        problem = make_problem(support.candidates, theta)
-        point = ascend(problem, gap, max_iter, lam, changed, scratch)
+        problem = recipe.problem(support.candidates, theta)
+        point = recipe.ascend(problem, gap, max_iter, lam, changed, scratch)
         changed = None
         if degree is None:
             return problem, point

@@ -11,6 +11,11 @@ import numpy as np
 from smoothgraph.neighbors import NeighborLists
 
 BLOCK = 1 << 16  # nodes whose distances are held in float64 at a time
+LEAST_SPREAD = 0.01  # of 1 − zⱼ/z over the first distances, on average; less is a tie (it is about 2/d in d dimensions)
+ALL_ZERO = (
+    "All distances in the neighbour lists are 0: the samples are identical, or come in groups of duplicates larger than the "
+    "lists, and no θ makes a graph of them sparse. Remove duplicate samples."
+)
 
 
 class OneNode(NamedTuple):
@@ -66,8 +71,11 @@ def solve_one_node(z, theta: float) -> OneNode:
     return OneNode(np.maximum(0.0, s[k - 1] - shifted), float(base + s[k - 1]), k)
 
 
-def theta_bounds(lists, k: int) -> ThetaBounds:
+def theta_bounds(lists, k: int, model: str = "log") -> ThetaBounds:
     """The interval of θ in which a node has k neighbours (Theorem 3), for every node and on average (eq. 14).
+
+    For the ℓ2 model, θ = 1/(2α), a node alone has its weights add up to 1: w = max(0, λ − θz) with λ = (1 + θb_k)/k, and k of
+    them are positive for θ in [1/(k z_{k+1} − b_k), 1/(k z_k − b_k)).
 
     A node has no finite bound where its first k (or k + 1) distances are equal, where k = 1 (no upper bound: any larger θ
     leaves one neighbour), and where its list has no (k + 1)-th entry. Means are over the nodes that have one, and stand in
@@ -78,6 +86,7 @@ def theta_bounds(lists, k: int) -> ThetaBounds:
     ----------
     lists : NeighborLists, or an array (n, K) of squared distances, ascending, self left out (inf where there is no entry).
     k : the wanted number of neighbours.
+    model : "log" or "l2".
     """
     z = lists.distances if isinstance(lists, NeighborLists) else np.asarray(lists)
     _check_lists(z, k)
@@ -86,9 +95,9 @@ def theta_bounds(lists, k: int) -> ThetaBounds:
     for begin in range(0, n, BLOCK):
         rows = slice(begin, begin + BLOCK)
         first = z[rows, : k + 1].astype(np.float64)
-        node_upper[rows] = _theta_at(first[:, :k], first[:, k - 1])
+        node_upper[rows] = _theta_at(first[:, :k], first[:, k - 1], model)
         if first.shape[1] > k:
-            node_lower[rows] = _theta_at(first[:, :k], first[:, k])
+            node_lower[rows] = _theta_at(first[:, :k], first[:, k], model)
     # A bound of 0 comes from the inf that stands for a missing entry.
     has_lower, has_upper = (np.isfinite(bound) & (bound > 0) for bound in (node_lower, node_upper))
     if has_lower.any() or has_upper.any():
@@ -97,10 +106,7 @@ def theta_bounds(lists, k: int) -> ThetaBounds:
     else:
         positive = z[np.isfinite(z) & (z > 0)]
         if positive.size == 0:
-            raise ValueError(
-                "All distances in the neighbour lists are 0: the samples are identical, or come in groups of duplicates "
-                "larger than the lists, and no θ makes a graph of them sparse. Remove duplicate samples."
-            )
+            raise ValueError(ALL_ZERO)
         scale = 1.0 / (np.sqrt(k) * positive.mean(dtype=np.float64))
         lower, upper = scale / np.sqrt(2.0), scale * np.sqrt(2.0)
     node_lower[~has_lower], node_upper[~has_upper] = lower, upper
@@ -113,10 +119,42 @@ def theta_for_degree(lists, k: int) -> float:
     return float(np.sqrt(bounds.lower * bounds.upper))
 
 
-def _theta_at(first, edge):
-    """1/√(k·e² − b·e) = 1/(e·√Σ(1 − zᵢ/e)): the θ at which λ* of the first k distances meets θ·e."""
+def node_thetas(z, k: int) -> np.ndarray:
+    """θᵢ of every node: that at which its one-node problem has k neighbours, the geometric mean of its two bounds.
+
+    z is an array (n, K) of squared distances, ascending, self left out. Where all of the first k are nearly the same
+    distance away, θᵢ is what it would be if they differed by 1 % or so; a node with k or more duplicates takes the first
+    distance that is not 0 in place of the k-th and (k + 1)-th, and one that has no such distance the geometric mean of
+    the others' θᵢ. So every θᵢ is positive and finite, and changes with the scale of the node's distances alone.
+    """
+    _check_lists(z, k)
+    logs = np.empty(z.shape[0])
+    for begin in range(0, z.shape[0], BLOCK):
+        rows = z[begin : begin + BLOCK].astype(np.float64)
+        logs[begin : begin + BLOCK] = 0.5 * (_log_theta(rows, k, k - 1) + _log_theta(rows, k, min(k, z.shape[1] - 1)))
+    known = np.isfinite(logs)
+    if not known.any():
+        raise ValueError(ALL_ZERO)
+    return np.exp(np.where(known, logs, logs[known].mean()))
+
+
+def _log_theta(z, k, at):
+    """log 1/(e·√Σⱼ(1 − zⱼ/e)) over the first k, with e the distance at place `at`, or the first positive one after it."""
+    positive = (z > 0) & np.isfinite(z)
+    place = np.maximum(at, np.argmax(positive, axis=1))
+    place = np.minimum(place, positive.shape[1] - 1 - np.argmax(positive[:, ::-1], axis=1))  # the last, of a short row
+    edge = np.take_along_axis(z, place[:, None], axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        spread = np.maximum(1.0 - z[:, :k] / edge, 0.0).sum(axis=1)
+        logs = -np.log(edge[:, 0]) - 0.5 * np.log(np.maximum(spread, LEAST_SPREAD * k))
+    return np.where(positive.any(axis=1), logs, np.nan)
+
+
+def _theta_at(first, edge, model):
+    """The θ at which λ* of the first k distances meets θ·e: 1/√(k·e² − b·e) = 1/(e·√Σ(1 − zᵢ/e)), or 1/(k·e − b)."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        theta = 1.0 / (edge * np.sqrt(np.sum(1.0 - first / edge[:, None], axis=1)))
+        spread = np.sum(1.0 - first / edge[:, None], axis=1)
+        theta = 1.0 / (edge * (spread if model == "l2" else np.sqrt(spread)))
     return np.where(np.isnan(theta), np.inf, theta)
 
 

@@ -8,16 +8,14 @@ h·m/(2dᵢ² + m), m the number of its edges. So sweeps converge in any order a
 """
 
 import time
-import warnings
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from scipy.sparse import csr_matrix
-from sklearn.exceptions import ConvergenceWarning
 
 from smoothgraph import _kernels
 from smoothgraph.solvers import interior
-from smoothgraph.solvers.problem import Problem, Solution, Status, mean_psi
+from smoothgraph.solvers.problem import Ascent, Problem, Solution, mean_psi, solution_at
 
 LANES, BLOCK, WAVES = 8, 60, 512  # a sweep is at most WAVES times LANES blocks side by side, of BLOCK nodes or more
 FEW = 0.05  # up to this share of the nodes is swept in one thread
@@ -34,23 +32,6 @@ STALLED = 10  # leaps after which the gap is not even halved: rounding leaves no
 SHARES = 64  # that sums and copies are cut into, whatever the number of threads
 
 
-@dataclass(frozen=True)
-class Ascent:
-    """A point of the dual ascent: λ (of the form without prior) less its base, the gap, the nodes' degrees and edges."""
-
-    lam: np.ndarray
-    gap: float
-    n_iter: int
-    degree: np.ndarray
-    active: np.ndarray
-    energy: np.ndarray
-
-    @property
-    def mean_degree(self) -> float:
-        """Neighbours per node."""
-        return float(self.active.mean())
-
-
 def solve(problem: Problem, tol: float, max_iter: int, lam=None) -> Solution:
     """Sweep until the relative gap is at most `tol`."""
     start = time.perf_counter()
@@ -60,32 +41,12 @@ def solve(problem: Problem, tol: float, max_iter: int, lam=None) -> Solution:
 
 def finish(problem: Problem, point: Ascent, tol: float, start: float) -> Solution:
     """The Solution at a point of the ascent; warns if the gap is larger than `tol`."""
-    indptr, indices, w = _kernels.positive_edges(*problem.arrays_less_base, point.lam, point.active)
-    if indptr[-1] < np.iinfo(np.int32).max:
-        indptr = indptr.astype(np.int32)
-    weights = csr_matrix((w * problem.shrink, indices, indptr), shape=(problem.n, problem.n))
-    weights.sort_indices()
     energy = point.energy + problem.base * point.degree  # what the distances have less
     with np.errstate(divide="ignore"):  # a solve that was cut short may leave a node without weight: the objective is inf
         objective = float(energy.sum() - np.log(point.degree).sum()) + problem.constant
-    status = Status.CONVERGED if point.gap <= tol else Status.MAX_ITER
-    if status is not Status.CONVERGED:
-        warnings.warn(
-            f"The relative duality gap is {point.gap:.2e} after {point.n_iter} rounds, more than tol={tol:.2e}. "
-            "Raise max_iter, or tol.",
-            ConvergenceWarning,
-            stacklevel=4,
-        )
-    return Solution(
-        weights=weights,
-        dual=(point.lam + problem.base) / problem.shrink,
-        objective=objective,
-        dual_objective=objective - problem.n * point.gap,
-        gap=point.gap,
-        n_iter=point.n_iter,
-        status=status,
-        seconds=time.perf_counter() - start,
-    )
+    dual = (point.lam + problem.base) / problem.shrink
+    dual_objective = objective - problem.n * point.gap
+    return solution_at(point, problem.arrays_less_base, problem.shrink, dual, objective, dual_objective, tol, start)
 
 
 def ascend(problem: Problem, tol: float, max_iter: int, lam=None, restless=None, scratch=None) -> Ascent:

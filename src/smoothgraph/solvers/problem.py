@@ -13,12 +13,16 @@ that adds: (lamᵢ + lamⱼ)/2 − θ·z_less_base is the weight, with all its d
 below 10⁻¹⁰ are not told apart.
 """
 
+import time
+import warnings
 from dataclasses import dataclass, field
 from enum import Enum
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
 
+from smoothgraph import _kernels
 from smoothgraph.candidates import Candidates
 
 FARTHEST = 1e10
@@ -29,6 +33,26 @@ def mean_psi(x: np.ndarray) -> float:
     """Mean of x − 1 − log x, x = dλ: the duality gap per node. A degree of 0 (a start far off) makes it inf."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return float(np.mean(x - 1.0 - np.log(x)))
+
+
+@dataclass(frozen=True)
+class Ascent:
+    """A point of a dual ascent: λ (of the form without prior) less its base, the gap, the nodes' degrees and edges.
+
+    `energy` is each node's half of Σₑ 2θzw + w².
+    """
+
+    lam: np.ndarray
+    gap: float
+    n_iter: int
+    degree: np.ndarray
+    active: np.ndarray
+    energy: np.ndarray
+
+    @property
+    def mean_degree(self) -> float:
+        """Neighbours per node."""
+        return float(self.active.mean())
 
 
 class Status(Enum):
@@ -108,7 +132,8 @@ class Solution:
     weights : symmetric CSR matrix of the positive weights, before any scaling (δ = 1).
     dual : λ, one positive number per node; at the optimum one over the node's degree.
     objective, dual_objective : P(w) and D(λ); the optimum lies between them.
-    gap : (P − D) / n. The mean squared error Σₑ(w − w*)²/n is at most this, since P is strongly convex.
+    gap : (P − D) / n for the log model. The mean squared error Σₑ(w − w*)²/n is at most this, since P is strongly convex.
+        (P − D) / P for the ℓ2 model.
     n_iter : sweeps (nodewise) or iterations (primal_dual), and Newton steps.
     status : Status.CONVERGED if gap ≤ tol, else Status.MAX_ITER.
     seconds : time in the solver.
@@ -122,3 +147,23 @@ class Solution:
     n_iter: int
     status: Status
     seconds: float
+
+
+def solution_at(point: Ascent, arrays, ratio, dual, objective, dual_objective, tol: float, start: float) -> Solution:
+    """The Solution at a point: its positive weights, `ratio` times as large. Warns if the gap is larger than `tol`."""
+    n = point.lam.size
+    indptr, indices, w = _kernels.positive_edges(*arrays, point.lam, point.active)
+    if indptr[-1] < np.iinfo(np.int32).max:
+        indptr = indptr.astype(np.int32)
+    weights = sp.csr_matrix((w * ratio, indices, indptr), shape=(n, n))
+    weights.sort_indices()
+    status = Status.CONVERGED if point.gap <= tol else Status.MAX_ITER
+    if status is not Status.CONVERGED:
+        warnings.warn(
+            f"The relative duality gap is {point.gap:.2e} after {point.n_iter} rounds, more than tol={tol:.2e}. "
+            "Raise max_iter, or tol.",
+            ConvergenceWarning,
+            stacklevel=5,
+        )
+    seconds = time.perf_counter() - start
+    return Solution(weights, dual, objective, dual_objective, point.gap, point.n_iter, status, seconds)

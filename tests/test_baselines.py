@@ -1,0 +1,94 @@
+"""Nearest-neighbour graphs against scikit-learn's, and their weights by the formulas."""
+
+import numpy as np
+import pytest
+from sklearn.neighbors import kneighbors_graph
+
+from conftest import blobs
+from smoothgraph import GraphLearner
+
+
+def directed(X, k, mode):
+    return kneighbors_graph(X, k, mode=mode).toarray()
+
+
+def test_binary_weights_are_those_of_scikit_learn(rng):
+    X, k = blobs(200, 3, rng), 7
+    own = directed(X, k, "connectivity")
+    union, mutual = (GraphLearner(k, model="knn", mutual=m).fit(X).graph_.toarray() for m in (False, True))
+    np.testing.assert_array_equal(union, np.maximum(own, own.T))
+    np.testing.assert_array_equal(mutual, np.minimum(own, own.T))
+
+
+def test_gaussian_weights(rng):
+    X, k = blobs(200, 3, rng), 7
+    d = directed(X, k, "distance")
+    both = np.maximum(d, d.T)
+    sigma = np.sqrt(np.mean(d.max(axis=1) ** 2))
+    for given, used in ((None, sigma), (2.5, 2.5)):
+        learner = GraphLearner(k, model="knn-gaussian", sigma=given).fit(X)
+        wanted = np.where(both > 0, np.exp(-(both**2) / (2 * used**2)), 0.0)
+        np.testing.assert_allclose(learner.graph_.toarray(), wanted, rtol=1e-9, atol=1e-300)
+
+
+def test_self_tuning_weights(rng):
+    X, k = blobs(200, 3, rng), 7
+    d = directed(X, k, "distance")
+    both, last = np.maximum(d, d.T), d.max(axis=1)
+    learner = GraphLearner(k, model="knn-self-tuning").fit(X)
+    wanted = np.where(both > 0, np.exp(-(both**2) / np.outer(last, last)), 0.0)
+    np.testing.assert_allclose(learner.graph_.toarray(), wanted, rtol=1e-9)
+    assert learner.n_neighbors_ == np.count_nonzero(both) / 200
+    assert learner.solution_ is None
+
+
+@pytest.mark.parametrize("model", ["knn", "knn-gaussian", "knn-self-tuning"])
+def test_duplicates_and_far_neighbours_keep_their_edges(model, rng):
+    X = np.vstack([np.zeros((10, 2)), rng.normal(size=(30, 2)), [[1e4, 0.0]]])
+    graph = GraphLearner(4, model=model, sigma=0.1 if model == "knn-gaussian" else None).fit(X).graph_
+    assert np.isfinite(graph.data).all()
+    assert (graph.data > 0).all()
+    assert (np.diff(graph.indptr) >= 4).all()
+
+
+@pytest.mark.parametrize("model", ["knn", "knn-gaussian", "knn-self-tuning"])
+def test_rows_of_new_samples(model, rng):
+    X, new = blobs(150, 3, rng), blobs(10, 3, rng)
+    learner = GraphLearner(5, model=model).fit(X)
+    rows = learner.transform(new)
+    z = ((new[:, None] - X[None]) ** 2).sum(axis=2)
+    nearest = np.argsort(z, axis=1)[:, :5]
+    assert [set(row.indices) for row in rows] == [set(row) for row in nearest]
+    if model == "knn-self-tuning":
+        own, theirs = np.sqrt(np.sort(z, axis=1)[:, 4]), directed(X, 5, "distance").max(axis=1)
+        np.testing.assert_allclose(rows[3, nearest[3, 0]], np.exp(-z[3, nearest[3, 0]] / (own[3] * theirs[nearest[3, 0]])))
+
+
+def test_parameters_that_make_no_sense_for_a_model():
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    for options, word in (
+        ({"model": "nearest"}, "model='nearest'"),
+        ({"model": "knn", "locality": 0.5}, "locality=0.5 does not apply"),
+        ({"model": "knn", "connect": True}, "connect=True does not apply"),
+        ({"model": "knn", "neighbors": "all"}, "neighbors='all'"),
+        ({"sigma": 1.0}, "sigma=1.0 does not apply"),
+        ({"mutual": True}, "mutual=True does not apply"),
+        ({"model": "knn-gaussian", "sigma": -1.0}, "sigma=-1.0 must be"),
+        ({"model": "l2", "max_weight": 0.1}, "max_weight=0.1 does not apply"),
+        ({"model": "l2", "alpha": 1.0, "beta": 1.0}, "beta=1.0 does not apply"),
+        ({"locality": 1.5}, "locality=1.5"),
+        ({"locality": -0.1}, "locality=-0.1"),
+    ):
+        with pytest.raises(ValueError, match=word):
+            GraphLearner(5, **options).fit(X)
+
+
+def test_all_pairs_is_the_complete_graph_problem_and_says_what_it_would_need(rng):
+    X = blobs(250, 3, rng)
+    some = GraphLearner(5, tol=1e-10).fit(X)
+    every = GraphLearner(5, tol=1e-10, theta=some.theta_, neighbors="all").fit(X)
+    assert every.neighbors_ == "all pairs"
+    assert every.n_incomplete_ == 0
+    assert abs(some.graph_ - every.graph_).sum() < 1e-4 * some.graph_.sum()
+    with pytest.raises(ValueError, match="GB"):
+        GraphLearner(5, neighbors="all").fit(np.zeros((3_000_000, 1), np.float32))
