@@ -240,3 +240,17 @@ def test_a_terminal_sees_the_seconds_go_by(tmp_path):
     assert os.waitpid(pid, 0)[1] == 0
     assert b"gap 1e-3" in seen
     assert seen.count(b"in this stage") >= 4
+
+
+@pytest.mark.parametrize("options", ["--model l2", "--model knn --mutual", "--locality 0.5 --connect", "--neighbors all"])
+def test_every_model_can_be_learned_and_told_of(tmp_path, table, run, options):
+    path, X = table
+    out = tmp_path / "graph.npz"
+    code, shown, _ = run("learn", path, "--columns", "a,b,c", "-k", 6, *options.split(), "-o", out)
+    assert code == 0
+    stored = read_graph(out)
+    assert stored.metadata["n_edges"] == stored.W.nnz // 2
+    assert ("certified" in shown) == ("knn" not in options)
+    assert run("info", out)[1].count("neighbours per node") == 2
+    again = GraphLearner(**stored.metadata["parameters"]).fit(X)
+    assert (again.graph_ != stored.W).nnz == 0

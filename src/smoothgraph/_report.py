@@ -68,18 +68,24 @@ def show(facts: dict[str, Any], lines, *, as_json: bool, quiet: bool) -> None:
 
 def learned(metadata: dict[str, Any]):
     """What was learned, and how, as lines (name, value)."""
-    wanted, bounds = metadata["parameters"], metadata["theta_bounds"]
-    certified, n = metadata["n"] - metadata["n_incomplete"], metadata["n"]
+    wanted, n = metadata["parameters"], metadata["n"]
     by_hand = wanted.get("theta") is not None or wanted.get("alpha") is not None
-    recall = "" if metadata["recall"] == 1.0 else f", recall {metadata['recall']:.4f} (estimated)"
-    yield "nodes", f"{n:,}"
+    alone, joining = metadata.get("n_isolated"), metadata.get("n_joining")
+    yield "nodes", f"{n:,}" + (f" ({alone:,} without edges)" if alone else "")
     yield "edges", f"{metadata['n_edges']:,}"
     yield "neighbours per node", f"{metadata['n_neighbors']:.3f}" + ("" if by_hand else f" (wanted {wanted['n_neighbors']})")
+    if "gap" in metadata:  # else it is a nearest-neighbour graph
+        yield from _proof(metadata)
+    yield "connected components", f"{metadata['n_components']:,}" + (f" ({joining:,} edges join parts)" if joining else "")
+    yield "seconds", ", ".join(f"{stage} {seconds:.3f}" for stage, seconds in metadata["seconds"].items())
+
+
+def _proof(metadata):
+    bounds, certified, n = metadata["theta_bounds"], metadata["n"] - metadata["n_incomplete"], metadata["n"]
+    recall = "" if metadata["recall"] == 1.0 else f", recall {metadata['recall']:.4f} (estimated)"
     yield "θ", f"{metadata['theta']:.6g}" + (f" (bounds {bounds[0]:.6g} to {bounds[1]:.6g})" if bounds else "")
     yield "relative duality gap", f"{metadata['gap']:.1e} ({metadata['status']}, {metadata['n_iter']} rounds)"
     yield "certified nodes", f"{certified:,} of {n:,} ({certified / n:.2%}; neighbour search: {metadata['neighbors']}{recall})"
-    yield "connected components", f"{metadata['n_components']:,}"
-    yield "seconds", ", ".join(f"{stage} {seconds:.3f}" for stage, seconds in metadata["seconds"].items())
 
 
 def facts_of(W) -> dict[str, Any]:

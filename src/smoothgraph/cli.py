@@ -76,18 +76,23 @@ def learn(
     key: Key = None,
     missing: Missing = "error",
     n_neighbors: Annotated[int, _parameter("Wanted mean number of neighbours.", "--n-neighbors", "-k")] = 10,
+    model: Annotated[str, _parameter("log, l2, or to compare with: knn, knn-gaussian, knn-self-tuning.")] = "log",
     metric: Annotated[str, _parameter("euclidean, cosine, or precomputed: DATA holds squared distances.")] = "euclidean",
-    neighbors: Annotated[str, _parameter("How to search: auto, exact or approximate.")] = "auto",
+    neighbors: Annotated[str, _parameter("How to search: auto, exact, approximate, or all (every pair).")] = "auto",
     oversampling: Annotated[float, _parameter("Lists have this many times n_neighbors entries at first.")] = 3,
+    locality: Annotated[float, _parameter("From 0, one θ for all nodes, to 1, even degrees.")] = 0.0,
     complete: Annotated[bool, _parameter("Give nodes more neighbours until the graph is proven optimal.")] = True,
+    connect: Annotated[bool, _parameter("Join the parts of the graph into one.")] = False,
     theta: Annotated[float | None, _parameter("Set θ by hand.")] = None,
-    alpha: Annotated[float | None, _parameter("The paper's α, with --beta.")] = None,
+    alpha: Annotated[float | None, _parameter("The paper's α, with --beta (the l2 model: alone).")] = None,
     beta: Annotated[float | None, _parameter("The paper's β, with --alpha.")] = None,
     tol: Annotated[float, _parameter("Relative duality gap to stop at.")] = 1e-6,
     max_iter: Annotated[int, _parameter("Sweeps of a solve.")] = 1000,
     max_weight: Annotated[float | None, _parameter("Largest weight of an edge.")] = None,
     prior: Annotated[Path | None, _parameter("Graph file to stay near.")] = None,
     prior_strength: Annotated[float, _parameter("How near.")] = 0.0,
+    sigma: Annotated[float | None, _parameter("Width of the model knn-gaussian.")] = None,
+    mutual: Annotated[bool, _parameter("For knn models: both ends must list the other.")] = False,
     scale: Annotated[str | None, _parameter("Scale of the weights: a number, 'sum' or 'laplacian'.")] = None,
     random_state: Annotated[int | None, _parameter("Seed of the approximate search.")] = None,
     n_jobs: Annotated[int | None, _parameter("Threads; all if not given.")] = None,
@@ -143,8 +148,8 @@ def _fit(X, options: dict[str, Any], progress):
 
     from sklearn.exceptions import ConvergenceWarning
 
-    from smoothgraph import GraphLearner
     from smoothgraph.io.graphs import read_graph
+    from smoothgraph.learner import GraphLearner
 
     parameters = {name: options[name] for name in GraphLearner().get_params() if name in options}
     if parameters.get("prior") is not None:

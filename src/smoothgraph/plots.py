@@ -45,8 +45,7 @@ def theta_bounds(learner, most: int | None = None, ax=None):
     from smoothgraph.theta import theta_bounds as bounds
 
     samples = learner._samples
-    if getattr(samples, "sparse", False):
-        raise ValueError("The learner was given allowed edges, and has no distances to all samples to draw bounds from.")
+    _only_plain("Bounds of θ", learner)
     most = min(most or 2 * learner.n_neighbors, samples.n - 2)
     nodes = np.linspace(0, samples.n - 1, min(SAMPLED, samples.n)).astype(np.int32)
     _, z, _ = nearest_to_new(samples, samples.own(nodes), most + 2, np.zeros(samples.n))
@@ -335,15 +334,25 @@ def _ring_places(hop, parent):
     return hop[:, None] * np.column_stack([np.cos(angle), np.sin(angle)])
 
 
+def _only_plain(what, learner):
+    """Raise for learners whose problem is not the log model of plain distances."""
+    for name, plain in (("model", "log"), ("locality", 0), ("connect", False), ("prior", None)):
+        value = getattr(learner, name)
+        if value is not plain and not (np.isscalar(value) and value == plain):
+            raise ValueError(f"{what} can be drawn for {name}={plain!r} only, not for {name}={value!r}.")
+    if getattr(learner._samples, "sparse", False):
+        raise ValueError(f"{what} cannot be drawn for given allowed edges: the learner does not keep their distances.")
+
+
 def _problem_again(learner):
     from smoothgraph.candidates import from_lists
     from smoothgraph.neighbors import choose_backend, find_neighbors
     from smoothgraph.solvers.problem import Problem
 
+    _only_plain("Convergence", learner)
     samples = learner._samples
-    if getattr(samples, "sparse", False) or learner.prior is not None:
-        raise ValueError("The convergence of learners with a prior, or on given allowed edges, cannot be drawn.")
-    backend = choose_backend(learner.neighbors, samples, learner.random_state)
+    everyone = isinstance(learner.neighbors, str) and learner.neighbors == "all"
+    backend = choose_backend("exact" if everyone else learner.neighbors, samples, learner.random_state)
     upper = np.inf if learner.max_weight is None else learner.max_weight / learner._delta()
     return Problem(from_lists(find_neighbors(samples, learner._width(), backend)), learner.theta_, upper)
 

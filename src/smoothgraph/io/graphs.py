@@ -40,24 +40,30 @@ class StoredGraph(NamedTuple):
 
 def graph_metadata(learner) -> dict[str, Any]:
     """How a fitted learner came by its graph, in plain values: version, parameters, θ, gap, recall, degree, certified nodes."""
-    bounds, solution = learner.theta_bounds_, learner.solution_
-    return {
+    facts = {
         "smoothgraph": smoothgraph.__version__,
         "parameters": {name: _plain_value(value) for name, value in learner.get_params().items() if name != "verbose"},
         "n": learner.graph_.shape[0],
         "n_edges": learner.graph_.nnz // 2,
         "n_neighbors": float(learner.n_neighbors_),
-        "theta": float(learner.theta_),
-        "theta_bounds": None if bounds is None else [float(bounds.lower), float(bounds.upper)],
-        "gap": float(solution.gap),
-        "status": str(solution.status),
-        "n_iter": int(learner.n_iter_),
-        "n_incomplete": int(learner.n_incomplete_),
         "n_components": int(learner.n_components_),
+        "n_isolated": int(learner.n_isolated_),
         "neighbors": learner.neighbors_,
         "recall": float(learner.recall_),
         "scale": float(learner.scale_),
         "seconds": {stage: round(seconds, 4) for stage, seconds in learner.seconds_.items()},
+    }
+    if learner.solution_ is None:  # a nearest-neighbour graph: nothing was learned
+        return facts
+    bounds = learner.theta_bounds_
+    return facts | {
+        "theta": float(learner.theta_),
+        "theta_bounds": None if bounds is None else [float(bounds.lower), float(bounds.upper)],
+        "gap": float(learner.solution_.gap),
+        "status": str(learner.solution_.status),
+        "n_iter": int(learner.n_iter_),
+        "n_incomplete": int(learner.n_incomplete_),
+        "n_joining": len(learner.joining_edges_),
     }
 
 
