@@ -254,3 +254,62 @@ def test_every_model_can_be_learned_and_told_of(tmp_path, table, run, options):
     assert run("info", out)[1].count("neighbours per node") == 2
     again = GraphLearner(**stored.metadata["parameters"]).fit(X)
     assert (again.graph_ != stored.W).nnz == 0
+
+
+def few_labels(table, run, tmp_path, named):
+    """A graph of the table, and a file with the classes of its first ten rows."""
+    graph, few = tmp_path / "graph.npz", tmp_path / "few.csv"
+    options = NAMED if named else ("--columns", "a,b,c")
+    run("learn", table[0], *options, "-k", 8, "-o", graph, "-q")
+    frame = pd.read_csv(table[0]).head(10)
+    (frame[["name", "kind"]] if named else frame[["kind"]].rename_axis("name").reset_index()).to_csv(few, index=False)
+    return graph, few
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_labels_in_labels_out(tmp_path, table, run, named):
+    graph, few = few_labels(table, run, tmp_path, named)
+    out = tmp_path / "all.csv"
+    code, shown, _ = run("propagate", graph, few, "--id-column", "name", "--label-column", "kind", "-o", out, "--json")
+    assert code == 0
+    from smoothgraph import label_propagation
+
+    y = np.array(list("xyzw") * 20)
+    y[10:] = ""
+    expected, written = label_propagation(read_graph(graph).W, y), pd.read_csv(out, keep_default_na=False)
+    assert written["label"].tolist() == expected.labels.tolist()
+    assert written["given"].tolist() == [True] * 10 + [False] * 70
+    assert written["id"].astype(str).tolist() == [f"s{i}" if named else str(i) for i in range(80)]
+    assert json.loads(shown)["n_reached"] == expected.reached.sum()
+
+
+def test_embed_writes_coordinates(tmp_path, table, run):
+    graph, _ = few_labels(table, run, tmp_path, True)
+    out = tmp_path / "places.parquet"
+    assert run("embed", graph, "--n-components", 3, "-o", out)[0] == 0
+    from smoothgraph import spectral_embedding
+
+    frame = pd.read_parquet(out)
+    assert frame.columns.tolist() == ["id", "x1", "x2", "x3"]
+    np.testing.assert_array_equal(frame[["x1", "x2", "x3"]], spectral_embedding(read_graph(graph).W, 3).coordinates)
+
+
+def test_datasets_are_listed(run, tmp_path):
+    from smoothgraph.datasets import list_datasets
+
+    facts = json.loads(run("datasets", "--json")[1])
+    assert list(facts) == [entry.name for entry in list_datasets()]
+    assert "mnist" in run("datasets")[1]
+    assert "There is no data set mnits" in run("datasets", "mnits")[2]
+
+
+def test_labels_that_fit_no_node(tmp_path, table, run):
+    graph, few = few_labels(table, run, tmp_path, True)
+    few.write_text("id,label\ns1,x\nnobody,y\n")
+    code, _, told = run("propagate", graph, few, "-o", tmp_path / "all.csv")
+    assert (code, "nobody, which is no node of the graph" in told) == (1, True)
+    few.write_text("label\nx\ny\n")
+    assert "2 labels for 80 nodes" in run("propagate", graph, few, "-o", tmp_path / "all.csv")[2]
+    few.write_text("label,other\n" + "x,1\n" * 80)
+    assert "end its name in .csv or .parquet" in run("propagate", graph, few, "-o", tmp_path / "all.txt")[2]
+    assert not (tmp_path / "all.csv").exists()

@@ -360,3 +360,130 @@ def demo(
     typer.echo("Your own file:  smoothgraph learn samples.csv -k 10 -o graph.npz   (or make demo DATA=samples.csv K=10)")
     if missed:
         raise typer.Exit(NOT_CONVERGED)
+
+
+# --- uses of graphs --------------------------------------------------------------------------------------------------------
+
+
+@app.command()
+def propagate(
+    graph: GraphFile,
+    labels: Annotated[Path, typer.Argument(metavar="LABELS", help="A table with columns id and label, of some of the nodes.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Labels of all nodes: .csv or .parquet.")],
+    id_column: Annotated[str, typer.Option(help="Column of LABELS with the ids, or numbers from 0 on, of nodes.")] = "id",
+    label_column: Annotated[str, typer.Option(help="Column of LABELS with the labels; empty is none.")] = "label",
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Spread the labels of some nodes to all others (harmonic functions).
+
+    \b
+    smoothgraph propagate graph.npz few.csv -o all.csv
+    """
+    import numpy as np
+
+    from smoothgraph._report import show
+    from smoothgraph.io.graphs import read_graph
+    from smoothgraph.io.tables import read_labels, write_table
+    from smoothgraph.uses import label_propagation
+
+    stored = read_graph(graph)
+    ids = _names(stored)
+    given = read_labels(labels, ids, id_column=id_column, label_column=label_column)
+    found = label_propagation(stored.W, given)
+    score = np.where(found.reached, found.scores.max(axis=1), np.nan)
+    write_table(output, {"id": ids, "label": found.labels, "score": score, "given": given != ""})
+    facts = {"n": len(ids), "n_given": int((given != "").sum()), "n_reached": int(found.reached.sum())}
+    facts["classes"] = {str(name): int((found.labels == name).sum()) for name in found.classes}
+    lines = [
+        ("nodes", f"{facts['n']:,}"),
+        ("labels given", f"{facts['n_given']:,} of {len(facts['classes'])} classes"),
+        ("nodes reached", f"{facts['n_reached']:,} (the others are in parts of the graph without a label)"),
+        ("nodes of each class", ", ".join(f"{name} {count:,}" for name, count in facts["classes"].items())),
+    ]
+    show(facts, lines, as_json=as_json, quiet=quiet)
+
+
+@app.command()
+def embed(
+    graph: GraphFile,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Coordinates of the nodes: .csv or .parquet.")],
+    n_components: Annotated[int, typer.Option(help="Coordinates of a node.", min=1)] = 2,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Coordinates for the nodes of the largest component, by spectral embedding; empty for the others.
+
+    \b
+    smoothgraph embed graph.npz --n-components 3 -o places.csv
+    """
+    from smoothgraph._report import show
+    from smoothgraph.io.graphs import read_graph
+    from smoothgraph.io.tables import write_table
+    from smoothgraph.uses import spectral_embedding
+
+    stored = read_graph(graph)
+    found = spectral_embedding(stored.W, n_components)
+    write_table(output, {"id": _names(stored)} | {f"x{j + 1}": column for j, column in enumerate(found.coordinates.T)})
+    facts = {"n": stored.W.shape[0], "n_embedded": int(found.embedded.sum()), "eigenvalues": found.eigenvalues.tolist()}
+    lines = [
+        ("nodes", f"{facts['n']:,}"),
+        ("in the largest component", f"{facts['n_embedded']:,}"),
+        ("eigenvalues", ", ".join(f"{value:.6g}" for value in facts["eigenvalues"])),
+    ]
+    show(facts, lines, as_json=as_json, quiet=quiet)
+
+
+def _names(stored):
+    """The ids of the nodes, or their numbers."""
+    import numpy as np
+
+    return np.arange(stored.W.shape[0]) if stored.ids is None else stored.ids
+
+
+@app.command()
+def datasets(
+    name: Annotated[str | None, typer.Argument(help="A data set to write to a file; without it, they are listed.")] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="The file; NAME.npz if not given.")] = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """List the data sets, or fetch one: X, y and names as arrays of an npz.
+
+    \b
+    smoothgraph datasets
+    smoothgraph datasets mnist -o mnist.npz
+    smoothgraph learn mnist.npz --label-column y -o graph.npz
+    """
+    from smoothgraph import datasets as sets
+    from smoothgraph._report import show
+
+    entries = {entry.name: entry for entry in sets.list_datasets()}
+    if name is None:
+        facts = {entry.name: entry._asdict() for entry in entries.values()}
+        lines = [
+            (entry.name, f"{entry.shape[0]:>9,} × {entry.shape[1]:<6,}  {'here' if entry.present else '    '}  {entry.about}")
+            for entry in entries.values()
+        ]
+        show(facts, lines, as_json=as_json, quiet=quiet)
+        return
+    if name not in entries:
+        raise ValueError(f"There is no data set {name}: there are {', '.join(entries)}.")
+    path = Path(f"{name}.npz") if output is None else output
+    if path.suffix != ".npz":
+        raise ValueError(f"{path}: data sets are written as .npz.")
+    loaded = getattr(sets, name)()
+    arrays = {"X": loaded.X, "y": loaded.y, "names": loaded.names}
+    arrays = {key: values for key, values in arrays.items() if values is not None}
+    _write_arrays(path, arrays)
+    facts = {"name": name, "shape": list(loaded.X.shape), "arrays": list(arrays), "file": str(path), "license": loaded.license}
+    show(facts, [(key, str(value)) for key, value in facts.items()], as_json=as_json, quiet=quiet)
+
+
+def _write_arrays(path, arrays) -> None:
+    import numpy as np
+
+    from smoothgraph.io._files import replacing
+
+    with replacing(path) as unfinished:
+        np.savez(unfinished, **arrays)

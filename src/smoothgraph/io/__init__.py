@@ -12,7 +12,7 @@ from smoothgraph.io.exports import (
     umap_knn,
 )
 from smoothgraph.io.graphs import StoredGraph, graph_metadata, read_graph, write_graph
-from smoothgraph.io.tables import Table, from_frame, read_table
+from smoothgraph.io.tables import Table, from_frame, read_labels, read_table, write_table
 
 __all__ = [
     "StoredGraph",
@@ -21,6 +21,7 @@ __all__ = [
     "from_frame",
     "graph_metadata",
     "read_graph",
+    "read_labels",
     "read_table",
     "to_anndata",
     "to_igraph",
@@ -31,4 +32,5 @@ __all__ = [
     "umap_embedding",
     "umap_knn",
     "write_graph",
+    "write_table",
 ]

@@ -6,13 +6,14 @@ its rows if there are any. Rows are samples. A missing value is an error, or dro
 
 import gzip
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
 from smoothgraph import _checks
-from smoothgraph.io._files import existing, need, suffix
+from smoothgraph.io._files import existing, need, replacing, suffix
 
 EXTRA = "smoothgraph[io]"
 BLOCK = 1 << 16  # rows looked at together
@@ -114,6 +115,47 @@ def plain(values) -> np.ndarray:
     if values.dtype.kind in "iub":
         return values.astype(np.int64)
     return values.astype(str)
+
+
+def read_labels(path, ids, *, id_column: str = "id", label_column: str = "label") -> np.ndarray:
+    """Labels for the nodes called `ids`, as text; "" for a node that has none.
+
+    The file is a table with a column of ids and one of labels, and need not have every node; or it has a column of labels only,
+    one for each node in their order, empty for nodes without.
+    """
+    path = existing(path)
+    if suffix(path) not in FRAME_READERS:
+        raise ValueError(f"{path} is no table with named columns: {', '.join(sorted(FRAME_READERS))} are.")
+    frame = FRAME_READERS[suffix(path)](path, None, id_column, label_column)
+    if label_column not in frame.column_names:
+        raise ValueError(f"{path} has no column {label_column!r} of labels: the columns are {_listed(frame.column_names)}.")
+    labels = _values(frame[label_column]).astype(str)
+    if id_column not in frame.column_names:
+        if labels.size != len(ids):
+            raise ValueError(f"{path} has {labels.size} labels for {len(ids)} nodes, and no column {id_column!r} to say whose.")
+        return labels
+    number = {name: i for i, name in enumerate(map(str, ids))}
+    found = np.full(len(ids), "", labels.dtype)
+    for name, label in zip(_values(frame[id_column]).astype(str), labels, strict=True):
+        if name not in number:
+            raise ValueError(
+                f"{path} has a label for {name!s}, which is no node of the graph. Nodes are {_listed(list(number))}."
+            )
+        found[number[name]] = label
+    return found
+
+
+def write_table(path, columns: dict[str, Any]) -> None:
+    """Write named columns to a .csv or .parquet file."""
+    pa, kind = need("pyarrow", EXTRA), suffix(Path(path))
+    if kind not in (".csv", ".parquet"):
+        raise ValueError(f"{path} does not say in which format to write the table: end its name in .csv or .parquet.")
+    table = pa.table(columns)
+    with replacing(path) as unfinished:
+        if kind == ".csv":
+            need("pyarrow.csv", EXTRA).write_csv(table, unfinished)
+        else:
+            need("pyarrow.parquet", EXTRA).write_table(table, unfinished)
 
 
 # --- tables with named columns ---------------------------------------------------------------------------------------------
