@@ -25,6 +25,7 @@ STAGES = [
     "solvers.interior",
     "solvers.nodewise",
     "solvers.l2",
+    "solvers.penalty",
     "solvers.primal_dual",
     "solvers",
     "recipe",

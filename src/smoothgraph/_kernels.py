@@ -3,7 +3,8 @@
 The graph of allowed edges comes as `indptr, indices, z`: each edge is stored at both of its ends, so that everything a node
 needs stands in its row. `z` is a squared distance and may be float32; all arithmetic is float64. `upper` is the largest weight
 an edge may take (inf for none). The dual comes as `lam`, which is λ − base: `base` is 0 but for far outliers, and z is less by
-what it adds, so that (λᵢ+λⱼ)/2 − θz is the same and no digits are lost in it. A loop that runs in several threads writes each
+what it adds, so that (λᵢ+λⱼ)/2 − θz is the same and no digits are lost in it. `given` is weight that a node has besides, from
+edges that are not in question. A loop that runs in several threads writes each
 result in one place and sums in a fixed order: the bits do not depend on the number of threads.
 """
 
@@ -64,20 +65,25 @@ def _piece(a, count, s, upper):
 
 
 @compiled
-def node_dual(a, count, s, upper, base):
-    """Solve (base + s)·Σⱼ clip((s − aⱼ)/2, 0, upper) = 1 over a[:count], padded, from the guess s; returns (s, sum there).
+def node_dual(a, count, s, upper, base, given):
+    """Solve (base + s)·(given + Σⱼ clip((s − aⱼ)/2, 0, upper)) = 1 over a[:count], padded, from the guess s.
+
+    Returns s, and the sum at the guess.
 
     Newton's method that keeps 1/(base + s) as it is: on each linear piece of the sum the root is that of a quadratic
     (Theorem 1), and the pieces are nested in s, so equal counts mean the same piece and an exact root. The iterates decrease
     after the first step.
     """
     if upper < np.inf:
-        return _bounded_node_dual(a, count, s, upper, base)
+        return _bounded_node_dual(a, count, s, upper, base, given)
     m, total = _free(a, count, s)
-    degree = 0.5 * (m * s - total)
+    degree = 0.5 * (m * s - total) + given
     for _ in range(100):  # far more than it takes; rounding may swap two pieces for ever
         last = m
-        s = _root(m, total, base) if m > 0 else _root(1, a[:count].min(), base)  # below every term: the first alone
+        if m > 0:
+            s = _root(m, total - 2.0 * given, base)
+        else:  # below every term: what is given alone, or the first term
+            s = 1.0 / given - base if given > 0.0 else _root(1, a[:count].min(), base)
         m, total = _free(a, count, s)
         if m == last:
             break
@@ -85,13 +91,13 @@ def node_dual(a, count, s, upper, base):
 
 
 @compiled
-def _bounded_node_dual(a, count, s, upper, base):
+def _bounded_node_dual(a, count, s, upper, base, given):
     """`node_dual` with an upper bound: the sum is no longer convex, so a bracket guards the iterates."""
     m, total, full = _piece(a, count, s, upper)
-    degree = 0.5 * (m * s - total) + full
+    degree = 0.5 * (m * s - total) + full + given
     lo, hi = -base, np.inf
     for _ in range(200):
-        value = 0.5 * (m * s - total) + full
+        value = 0.5 * (m * s - total) + full + given
         if value < 1.0 / (base + s):
             lo = max(lo, s)
         else:
@@ -101,7 +107,7 @@ def _bounded_node_dual(a, count, s, upper, base):
             s = _root(1, a_min, base)
             s = s if s - a_min <= 2.0 * upper else max(a_min + 2.0 * upper, 1.0 / upper - base)
         else:
-            s = _root(m, total - 2.0 * full, base) if m > 0 else 1.0 / full - base
+            s = _root(m, total - 2.0 * (full + given), base) if m > 0 else 1.0 / (full + given) - base
         if not lo < s < hi:
             s = 0.5 * (lo + hi) if hi < np.inf else 2.0 * (base + lo) - base
             m = -1  # not a root of this piece
@@ -124,7 +130,7 @@ def start_dual(indptr, z, theta, base):
         a = np.empty(count + SIMD)
         for s in range(count):
             a[s] = np.sqrt(2.0) * theta * z[begin + s]  # λ·Σ(λ−θz)₊ = 1 is node_dual's equation in √2·λ
-        lam[i] = node_dual(a, _pad(a, count), 0.0, np.inf, 0.0)[0] / np.sqrt(2.0)
+        lam[i] = node_dual(a, _pad(a, count), 0.0, np.inf, 0.0, 0.0)[0] / np.sqrt(2.0)
     return lam
 
 
@@ -142,7 +148,7 @@ def _total(values):
 
 @threaded
 def sweep(
-    begin, end, indices, z, theta, upper, base, limit, lam, fresh, todo, waiting, restless, woken, quiet, relax,
+    begin, end, indices, z, theta, upper, base, given, limit, lam, fresh, todo, waiting, restless, woken, quiet, relax,
     bounds, lanes, longest_row,
 ):  # fmt: skip
     """One round of updates of the nodes marked `todo`, in place; returns their shares of the gap before, summed.
@@ -181,7 +187,7 @@ def sweep(
                 if count == 0:
                     fresh[i], restless[i] = limit[i], False
                     continue
-                best, degree = node_dual(a, _pad(a, count), lam[i], upper, base[i])
+                best, degree = node_dual(a, _pad(a, count), lam[i], upper, base[i], given[i])
                 goal = max(lam[i] + relax * (best - lam[i]), 0.5 * (best - base[i]))  # λ at least halves
                 fresh[i] = min(goal, limit[i])
                 x = degree * (base[i] + lam[i])
@@ -222,12 +228,12 @@ def live_edges(indptr, indices, z, theta, limit, blocks, begin, end, columns, va
 
 
 @threaded
-def evaluate(indptr, indices, z, theta, upper, lam):
+def evaluate(indptr, indices, z, theta, upper, given, lam):
     """At w(λ): every node's degree, number of edges, and its half of Σₑ 2θzw + w²."""
     n = lam.size
     degree, active, energy = np.empty(n), np.empty(n, np.int32), np.empty(n)
     for i in prange(n):
-        d, m, total = 0.0, 0, 0.0
+        d, m, total = given[i], 0, 0.0
         for e in range(indptr[i], indptr[i + 1]):
             cost = theta * z[e]
             w = min(max(0.5 * (lam[i] + lam[indices[e]]) - cost, 0.0), upper)
@@ -537,6 +543,47 @@ def conjugate_gradients(indptr, indices, diagonal, right, rounds, tol, shares):
     return x
 
 
+# --- a penalty of the user's own ------------------------------------------------------------------------------------------
+
+
+@njit(error_model="numpy", fastmath=SUM_FREELY, nogil=True)  # not cached: compiled for the function given
+def penalty_sweep(indptr, indices, z, theta, lam, degree):
+    """One round of exact updates in place: each node's λ solves Σⱼ max(0, (λ − aⱼ)/2) = degree(λ), aⱼ = 2θz − λⱼ."""
+    for i in range(lam.size):
+        begin, end = indptr[i], indptr[i + 1]
+        a = np.empty(end - begin)
+        for e in range(begin, end):
+            a[e - begin] = 2.0 * theta * z[e] - lam[indices[e]]
+        step, low, high = 1.0, lam[i], lam[i]
+        while 0.5 * np.maximum(low - a, 0.0).sum() > degree(low):
+            low -= step
+            step *= 2.0
+        step = 1.0
+        while 0.5 * np.maximum(high - a, 0.0).sum() < degree(high):
+            high += step
+            step *= 2.0
+        for _ in range(200):
+            middle = 0.5 * (low + high)
+            if middle <= low or middle >= high:
+                break
+            if 0.5 * np.maximum(middle - a, 0.0).sum() < degree(middle):
+                low = middle
+            else:
+                high = middle
+        lam[i] = high
+
+
+@njit(error_model="numpy", nogil=True)
+def penalties(d, lam, phi, degree):
+    """φ(dᵢ) of every node, and min over d of φ(d) + λᵢd, which is where d = degree(λᵢ)."""
+    value, least = np.empty(d.size), np.empty(d.size)
+    for i in range(d.size):
+        value[i] = phi(d[i])
+        best = max(degree(lam[i]), 0.0)
+        least[i] = phi(best) + lam[i] * best
+    return value, least
+
+
 # --- the paper's primal-dual scheme ---------------------------------------------------------------------------------------
 
 
@@ -656,7 +703,7 @@ def new_rows(a, upper):
         base = max(a[r].min(), 0.0)  # of a far sample all costs are large and the weights small: count from the smallest
         costs = np.empty(width + SIMD)
         costs[:width] = a[r] - base
-        s = node_dual(costs, _pad(costs, width), 0.0, upper, base)[0]
+        s = node_dual(costs, _pad(costs, width), 0.0, upper, base, 0.0)[0]
         lam[r] = base + s
         for c in range(width):
             w[r, c] = min(max(0.5 * (s - costs[c]), 0.0), upper)

@@ -65,8 +65,8 @@ class GraphLearner(TransformerMixin, BaseEstimator):
         in all, in one round, which groups of duplicates exceed; and with approximate lists 16 times the first length, and
         some seconds of comparing nodes with every sample. `n_incomplete_` says how many nodes were left.
     connect : bool, default False
-        Join the parts of the graph into one, at the least cost: a few pairs, `joining_edges_`, count as just so near that the
-        model gives them weight, and everything else is optimal given that. For the log and ℓ2 models.
+        Join the parts of the graph into one, at the least cost: a few edges, `joining_edges_`, get the smaller of their two
+        ends' mean weights, and everything else is optimal given that. For the log and ℓ2 models.
     theta : float, optional
         Set θ by hand; `n_neighbors` then only sets the length of the lists, and the neighbours that `locality` looks at.
     alpha, beta : float, optional
@@ -282,11 +282,11 @@ class GraphLearner(TransformerMixin, BaseEstimator):
                 prior_strength=float(self.prior_strength),
             )
 
-            def resettle(support, theta, recipe, lam=None):
+            def resettle(support, theta, recipe, lam=None, land=True):
                 return settle(
                     support,
                     theta,
-                    None if self._given_theta() else self.n_neighbors,
+                    self.n_neighbors if land and self._given_theta() is None else None,
                     recipe,
                     lam=lam,
                     samples=samples,
@@ -298,10 +298,9 @@ class GraphLearner(TransformerMixin, BaseEstimator):
                 )
 
             settled = resettle(Support(candidates, self._width(), stretch), theta, recipe)
-            self.joining_edges_ = np.empty((0, 2), np.int32)
             if self.connect:
-                settled, joints = connect(settled, recipe, samples, resettle, say)
-                self.joining_edges_ = np.stack([joints.i, joints.j], axis=1)
+                settled, recipe = connect(settled, recipe, samples, resettle, say)
+            self.joining_edges_ = np.stack([recipe.joints.i, recipe.joints.j], axis=1)
             self.solution_ = recipe.finish(settled.problem, settled.point, self.tol, start)
         with self._stage("graph") as say:
             self._keep(self.solution_.weights, say)
@@ -344,7 +343,7 @@ class GraphLearner(TransformerMixin, BaseEstimator):
         if isinstance(lists, NeighborLists):
             z = lists.distances if stretch is None else lists.stretched(stretch)
         else:
-            z = nearest_allowed(Recipe(stretch=stretch).counted(candidates), k + 1)
+            z = nearest_allowed(Recipe(stretch=stretch).stretched(candidates), k + 1)
             most = 2 * candidates.n_edges / n
             if self._given_theta() is None and k > most:
                 raise ValueError(

@@ -1,7 +1,7 @@
 """What the user asked for besides θ → the problem to solve on given allowed edges.
 
 In: the model and its options, once. Out: for any allowed edges and θ the `Problem` or `L2Problem`, and the functions that solve
-it. Locality and joined parts are changes of distances, made here, so that no solver knows of them.
+it. Locality is a change of distances, made here, so that no solver knows of it.
 """
 
 from dataclasses import dataclass, field, replace
@@ -12,16 +12,28 @@ import scipy.sparse as sp
 from smoothgraph.candidates import Candidates, stretched
 from smoothgraph.solvers import l2, nodewise
 from smoothgraph.solvers.l2 import L2Problem
-from smoothgraph.solvers.problem import Problem
+from smoothgraph.solvers.problem import Ascent, Problem, Solution
 
 
 @dataclass(frozen=True, eq=False)
 class Joints:
-    """Pairs (i, j) that join parts of the graph, and the distances they count with, however far apart they are."""
+    """Edges (i, j), i < j, that join parts of the graph, and their weights, which are not in question."""
 
     i: np.ndarray
     j: np.ndarray
-    z: np.ndarray
+    weights: np.ndarray
+
+    def as_matrix(self, n: int) -> sp.csr_matrix:
+        half = sp.csr_matrix((self.weights, (self.i, self.j)), shape=(n, n))
+        return sp.csr_matrix(half + half.T)
+
+    @property
+    def keys(self) -> np.ndarray:
+        """One number per edge."""
+        return self.i.astype(np.int64) << 32 | self.j.astype(np.int64)
+
+
+NO_JOINTS = Joints(np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,50 +42,63 @@ class Recipe:
 
     model: str = "log"
     stretch: np.ndarray | None = None
-    joints: Joints | None = None
+    joints: Joints = NO_JOINTS
     max_weight: float = np.inf
     prior: sp.csr_matrix | None = None
     prior_strength: float = 0.0
-    _last: dict = field(default_factory=dict, init=False, repr=False)  # the distances of the edges asked for last
+    _last: dict = field(default_factory=dict, init=False, repr=False)  # the edges asked for last, and what became of them
 
     def problem(self, candidates: Candidates, theta: float) -> Problem | L2Problem:
         """The problem on these edges."""
-        counted = self.counted(candidates)
-        if self.model == "l2":
-            return L2Problem(counted, theta)
-        weights = None if self.prior is None else _at_edges(self.prior, candidates)
-        return Problem(counted, theta, self.max_weight, weights, self.prior_strength)
-
-    def counted(self, candidates: Candidates) -> Candidates:
-        """The edges with the distances that the model is to see."""
-        if self.stretch is None and self.joints is None:
-            return candidates
         if self._last.get("given") is not candidates:
-            counted = candidates if self.stretch is None else stretched(candidates, self.stretch)
-            self._last.update(given=candidates, counted=counted if self.joints is None else _joined(counted, self.joints))
-        return self._last["counted"]
+            self._last.update(given=candidates, counted=_without(self.stretched(candidates), self.joints))
+        counted, fixed = self._last["counted"], None
+        if self.joints.i.size:
+            fixed = np.asarray(self.joints.as_matrix(candidates.n).sum(axis=1)).ravel()
+        if self.model == "l2":
+            return L2Problem(counted, theta, fixed)
+        prior = None if self.prior is None else _at_edges(self.prior, counted)
+        return Problem(counted, theta, self.max_weight, prior, self.prior_strength, fixed)
+
+    def stretched(self, candidates: Candidates) -> Candidates:
+        """The edges with the distances that locality makes of them."""
+        return candidates if self.stretch is None else stretched(candidates, self.stretch)
 
     def with_joints(self, joints: Joints) -> "Recipe":
         return replace(self, joints=joints)
+
+    def mean_degree(self, point: Ascent) -> float:
+        """Neighbours per node."""
+        return float(point.active.mean()) + 2.0 * self.joints.i.size / point.active.size
 
     @property
     def ascend(self):
         """ascend(problem, tol, max_iter, lam, restless, scratch) → Ascent."""
         return l2.ascend if self.model == "l2" else nodewise.ascend
 
-    @property
-    def finish(self):
-        """finish(problem, point, tol, start) → Solution."""
-        return l2.finish if self.model == "l2" else nodewise.finish
+    def finish(self, problem, point: Ascent, tol: float, start: float) -> Solution:
+        """The Solution at a point of the ascent, with the edges that join."""
+        solution = (l2.finish if self.model == "l2" else nodewise.finish)(problem, point, tol, start)
+        if not self.joints.i.size:
+            return solution
+        weights = sp.csr_matrix(solution.weights + self.joints.as_matrix(problem.n))
+        weights.sort_indices()
+        return replace(solution, weights=weights)
 
 
-def _joined(candidates, joints):
-    z = candidates.z.copy()
-    for i, j, counted in zip(joints.i, joints.j, joints.z, strict=True):
-        for a, b in ((i, j), (j, i)):
-            row = slice(candidates.indptr[a], candidates.indptr[a + 1])
-            z[row][candidates.indices[row] == b] = counted
-    return replace(candidates, z=z)
+def _without(candidates, joints):
+    """The edges but for the joints."""
+    if not joints.i.size:
+        return candidates
+    ends = np.zeros(candidates.n, np.bool_)
+    ends[joints.i] = ends[joints.j] = True
+    nodes, others = candidates.nodes, candidates.indices
+    entries = np.flatnonzero(ends[nodes] & ends[others])
+    low, high = np.minimum(nodes[entries], others[entries]), np.maximum(nodes[entries], others[entries])
+    gone = entries[np.isin(Joints(low, high, NO_JOINTS.weights).keys, joints.keys)]
+    indptr = candidates.indptr.copy()
+    indptr[1:] -= np.cumsum(np.bincount(nodes[gone], minlength=candidates.n))
+    return replace(candidates, indptr=indptr, indices=np.delete(others, gone), z=np.delete(candidates.z, gone))
 
 
 def _at_edges(prior: sp.csr_matrix, candidates: Candidates) -> np.ndarray:

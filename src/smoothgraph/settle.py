@@ -58,7 +58,8 @@ def settle(
     for _ in range(ROUNDS):
         theta, dual = problem.theta, point.lam + problem.base
         failing = failing_nodes(support, theta * problem.shrink, dual)
-        say(f"θ {theta:.6g}, degree {point.mean_degree:.3f}, gap {point.gap:.1e}, {problem.n - failing.size} nodes certified")
+        reached, certified = recipe.mean_degree(point), problem.n - failing.size
+        say(f"θ {theta:.6g}, degree {reached:.3f}, gap {point.gap:.1e}, {certified} nodes certified")
         growing = complete and failing.size and not support.exhausted
         if growing and (gap <= tol or not compares(failing, samples, exact)):
             before = support.candidates.indptr
@@ -71,9 +72,10 @@ def settle(
         else:
             gap, changed = tol, None
         problem, point = _land(support, theta, degree, recipe, point.lam, changed, gap, max_iter, scratch)
-    if degree is not None and abs(point.mean_degree - degree) > max(0.01 * degree, 2.0 / problem.n):
+    reached = recipe.mean_degree(point)
+    if degree is not None and abs(reached - degree) > max(0.01 * degree, 2.0 / problem.n):
         warnings.warn(
-            f"Wanted {degree} neighbours per node, the nearest that any θ gives is {point.mean_degree:.4g}. Equal distances, "
+            f"Wanted {degree} neighbours per node, the nearest that any θ gives is {reached:.4g}. Equal distances, "
             "or few samples, leave no graph in between.",
             ConvergenceWarning,
             stacklevel=4,
@@ -96,13 +98,13 @@ def _land(support, theta, degree, recipe, lam, changed, gap, max_iter, scratch):
         changed = None
         if degree is None:
             return problem, point
-        lam, miss = point.lam, point.mean_degree - degree
+        lam, miss = point.lam, recipe.mean_degree(point) - degree
         if abs(miss) < best_miss:
             best, best_miss = (problem, point), abs(miss)
         if abs(miss) <= tolerance:
             break
         low, high = (log_theta, high) if miss > 0 else (low, log_theta)
-        seen.append((log_theta, np.log(point.mean_degree / degree)))
+        seen.append((log_theta, np.log(recipe.mean_degree(point) / degree)))
         if high - low < 1e-9:
             break
         log_theta = _next_log_theta(seen, low, high)

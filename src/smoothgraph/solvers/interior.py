@@ -26,18 +26,18 @@ LEAST = 0.1  # times as large at least becomes τ after a step that could not go
 def move(problem, lam: np.ndarray, nodes: np.ndarray, tol: float) -> np.ndarray:
     """λ − base with that of `nodes` at their joint optimum: the mean of their ψ(dλ) at most `tol`, if it gets there."""
     S, q = _edges(problem, lam, nodes)
-    base, x = problem.base[nodes], lam[nodes]
+    base, given, x = problem.base[nodes], problem.given[nodes], lam[nodes]
     t = 0.5 * (S.T @ x - q)
     w, mu = _on_the_path(t, START)
     best, best_gap, a = x, np.inf, 0.0
     for _ in range(STEPS):
-        step = _Step(S, q, base + x, x, w, mu)
+        step = _Step(S, q, base + x, given, x, w, mu)
         if step.failed:
             break
         dx, dw, dmu = step.corrected(0.0 if a > 0.9 else LEAST)
         a = min(1.0, SHORT * step.longest(dx, dw, dmu))
         x, w, mu = x + a * dx, w + a * dw, mu + a * dmu
-        gap = mean_psi((base + x) * (S @ np.maximum(0.5 * (S.T @ x - q), 0.0)))
+        gap = mean_psi((base + x) * (given + S @ np.maximum(0.5 * (S.T @ x - q), 0.0)))
         if gap < best_gap:
             best, best_gap = x, gap
         if gap <= tol:
@@ -76,9 +76,9 @@ def _on_the_path(t, tau):
 class _Step:
     """The Newton system at one point."""
 
-    def __init__(self, S, q, lam, x, w, mu):
+    def __init__(self, S, q, lam, given, x, w, mu):
         self.S, self.lam, self.w, self.mu = S, lam, w, mu
-        self.degree = S @ w
+        self.degree = given + S @ w
         self.off = q + 2.0 * w - S.T @ x - mu  # 0 but for rounding
         self.stiff = mu + 2.0 * w
         self.scale = np.sqrt(lam / self.degree)

@@ -26,16 +26,22 @@ ARMIJO = 1e-4
 
 @dataclass(frozen=True, eq=False)
 class L2Problem:
-    """The ℓ2 model on allowed edges, θ = 1/(2α)."""
+    """The ℓ2 model on allowed edges, θ = 1/(2α); `fixed` as in `Problem`."""
 
     candidates: Candidates
     theta: float
+    fixed: np.ndarray | None = None
     base = 0.0
     shrink = 1.0
 
     @property
     def n(self) -> int:
         return self.candidates.n
+
+    @property
+    def given(self) -> np.ndarray:
+        """What each node has of edges whose weight is not in question."""
+        return np.zeros(self.n) if self.fixed is None else self.fixed
 
     @property
     def arrays(self) -> tuple:
@@ -65,8 +71,8 @@ def ascend(problem: L2Problem, tol: float, max_iter: int, lam=None, restless=Non
 def finish(problem: L2Problem, point: Ascent, tol: float, start: float) -> Solution:
     """The Solution at a point of the ascent, its weights scaled to add up to n; warns if the gap is larger than `tol`."""
     alpha = 0.5 / problem.theta
-    ratio = problem.n / float(point.degree.sum())
-    return solution_at(point, problem.arrays, ratio, point.lam, alpha * _primal(point), alpha * _dual(point), tol, start)
+    objectives = alpha * _primal(point, problem.given), alpha * _dual(point)
+    return solution_at(point, problem.arrays, _ratio(point, problem.given), point.lam, *objectives, tol, start)
 
 
 def new_rows(a: np.ndarray, level: float):
@@ -85,7 +91,7 @@ def _even_start(problem):
     z = problem.candidates.z
     level = 1.0 + problem.theta * float(z.max())  # where every edge has weight 1 at least
     for _ in range(100):
-        degree, active, _ = _kernels.evaluate(*problem.arrays, np.full(problem.n, level))
+        degree, active, _ = _kernels.evaluate(*problem.arrays, problem.given, np.full(problem.n, level))
         step = (float(degree.sum()) - problem.n) / float(active.sum())
         level -= step
         if step <= 1e-9 * level:
@@ -94,23 +100,29 @@ def _even_start(problem):
 
 
 def _evaluate(problem, lam):
-    degree, active, energy = _kernels.evaluate(*problem.arrays, lam)
+    degree, active, energy = _kernels.evaluate(*problem.arrays, problem.given, lam)
     point = Ascent(lam, np.inf, 0, degree, active, energy)
-    primal = _primal(point)
+    primal = _primal(point, problem.given)
     return replace(point, gap=(primal - _dual(point)) / primal)
 
 
 def _squares(point):
-    """Σₑ wₑ², from Σₑ 2θzw + w² = Σᵢ λᵢdᵢ − Σₑ wₑ²."""
+    """Σₑ wₑ² + Σᵢ λᵢ·givenᵢ, from Σₑ 2θzw + w² = Σᵢ λᵢ(dᵢ − givenᵢ) − Σₑ wₑ²."""
     return float(np.sum(point.lam * point.degree) - point.energy.sum())
 
 
-def _primal(point):
+def _ratio(point, given):
+    """What to multiply the weights by so that all add up to n."""
+    total = float(np.sum(point.degree - given))
+    return (point.lam.size - float(given.sum())) / total if total > 0.0 else np.inf
+
+
+def _primal(point, given):
     """P/α at the weights, scaled to add up to n."""
-    squares, total = _squares(point), float(point.degree.sum())
-    ratio = point.lam.size / total if total > 0.0 else np.inf
+    ratio, squares = _ratio(point, given), _squares(point) - float(np.sum(point.lam * given))
     linear = float(point.energy.sum()) - squares
-    return 2.0 * (ratio * linear + ratio**2 * squares) + ratio**2 * float(np.sum(point.degree**2))
+    degree = given + ratio * (point.degree - given)
+    return 2.0 * (ratio * linear + ratio**2 * squares) + float(np.sum(degree**2))
 
 
 def _dual(point):

@@ -101,7 +101,7 @@ class _Sweeper:
     def __init__(self, problem, scratch):
         indptr, indices, z, self.theta, self.upper = problem.arrays_less_base
         n = problem.n
-        self.n, self.base, self.allowed = n, problem.base, (indptr, indices, z)
+        self.n, self.base, self.given, self.allowed = n, problem.base, problem.given, (indptr, indices, z)
         self.blocks = _blocks(indptr)
         self.live = scratch.rows(n, indices.size, z.dtype)
         self.fresh = np.empty(n)
@@ -156,13 +156,13 @@ class _Sweeper:
         return share
 
     def _sweep(self, lam, todo, quiet, bounds, lanes):
-        constants = self.theta, self.upper, self.base, self.limit
+        constants = self.theta, self.upper, self.base, self.given, self.limit
         marks = todo, self.waiting, self.restless, self.woken
         return _kernels.sweep(*self.rows, *constants, lam, self.fresh, *marks, quiet, RELAX, bounds, lanes, self.longest_row)
 
 
 def _evaluate(problem, lam, n_iter):
-    degree, active, energy = _kernels.evaluate(*problem.arrays_less_base, lam)
+    degree, active, energy = _kernels.evaluate(*problem.arrays_less_base, problem.given, lam)
     return Ascent(lam, mean_psi(degree * (lam + problem.base)), n_iter, degree, active, energy)
 
 

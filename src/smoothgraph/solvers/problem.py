@@ -2,7 +2,9 @@
 
 `Problem` is the log model on a graph of allowed edges:
 
-    minimise  Σₑ 2θzₑwₑ + wₑ² + c(wₑ − w⁰ₑ)²  −  Σᵢ log dᵢ     over 0 ≤ wₑ ≤ max_weight,   d = Sw.
+    minimise  Σₑ 2θzₑwₑ + wₑ² + c(wₑ − w⁰ₑ)²  −  Σᵢ log dᵢ     over 0 ≤ wₑ ≤ max_weight,   d = Sw + fixed,
+
+`fixed` being what each node has of edges whose weight is not in question (0 unless parts of a graph were joined).
 
 Substituting ŵ = √(1+c)·w leaves the same problem without the prior, with distances z − (c/θ)w⁰ and θ/√(1+c): solvers work on
 that form, so none of them knows what a prior is.
@@ -49,11 +51,6 @@ class Ascent:
     active: np.ndarray
     energy: np.ndarray
 
-    @property
-    def mean_degree(self) -> float:
-        """Neighbours per node."""
-        return float(self.active.mean())
-
 
 class Status(Enum):
     """How a solve ended."""
@@ -74,6 +71,7 @@ class Problem:
     max_weight: float = np.inf
     prior: np.ndarray | None = None
     prior_strength: float = 0.0
+    fixed: np.ndarray | None = None
     z_hat: np.ndarray = field(init=False, repr=False)
     base: np.ndarray = field(init=False, repr=False)
     z_less_base: np.ndarray = field(init=False, repr=False)
@@ -101,6 +99,11 @@ class Problem:
     def shrink(self) -> float:
         """w = ŵ · shrink, λ = λ̂ / shrink."""
         return 1.0 if self.prior is None else 1.0 / np.sqrt(1.0 + self.prior_strength)
+
+    @property
+    def given(self) -> np.ndarray:
+        """`fixed` in the form without a prior."""
+        return np.zeros(self.n) if self.fixed is None else self.fixed / self.shrink
 
     @property
     def arrays(self) -> tuple:
