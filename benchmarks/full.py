@@ -4,8 +4,7 @@ import time
 
 import numpy as np
 
-from benchmarks import data
-from smoothgraph import degree_path
+from smoothgraph import datasets, degree_path
 from smoothgraph.candidates import Candidates
 from smoothgraph.samples import Samples
 from smoothgraph.solvers import Problem, solve
@@ -14,7 +13,7 @@ N = 10_000
 
 
 def run():
-    X = data.mnist(N)
+    X = datasets.mnist().X[:N].astype(np.float32)
     everything = all_pairs(X)
     for learner in degree_path(X, [5, 10, 20], neighbors="exact", tol=1e-12):
         start = time.perf_counter()

@@ -17,7 +17,7 @@ import scipy.sparse as sp
 from conftest import blobs
 from smoothgraph import GraphLearner
 from smoothgraph.__main__ import main
-from smoothgraph.io import read_graph
+from smoothgraph.io import read_graph, write_graph
 
 
 @pytest.fixture
@@ -173,6 +173,7 @@ def test_the_demo_shows_and_saves_what_it_learned(tmp_path, run, table):
         ("learn table.csv --columns a,b --metric taxi -o g.npz", 1, "metric='taxi' is not known"),
         ("learn table.csv --columns a,d -o g.npz", 1, "no column 'd': the columns are 'a', 'b', 'c', 'name', 'kind'"),
         ("learn holes.csv -o g.npz", 1, "--missing drop"),
+        ("learn graph.npz -o g.npz", 1, "graph.npz holds a graph"),
         ("learn table.csv", 2, "--output"),
         ("learn table.csv -k ten -o g.npz", 2, "for '--n-neighbors'"),
         ("lern table.csv", 2, "No such command 'lern'"),
@@ -190,6 +191,7 @@ def test_wrong_commands_get_one_clear_line(tmp_path, table, run, monkeypatch, ar
     (tmp_path / "holes.csv").write_text("a,b\n1,2\n3,\n4,5\n")
     sp.save_npz("small.npz", sp.csr_matrix(np.ones((3, 3)) - np.eye(3)))
     sp.save_npz("other.npz", sp.csr_matrix(np.ones((4, 4)) - np.eye(4)))
+    write_graph("graph.npz", sp.load_npz("small.npz"))
     before = sorted(tmp_path.iterdir())
     ended, _, told = run(*arguments.split())
     assert ended == code

@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from smoothgraph.learner import GraphLearner, degree_path, learn_graph
     from smoothgraph.solvers import Solution, Status
     from smoothgraph.theta import solve_one_node, theta_bounds, theta_for_degree
+    from smoothgraph.uses import label_propagation, spectral_embedding
 
 __version__ = "0.1.0"
 
@@ -15,8 +16,10 @@ __all__ = [
     "Solution",
     "Status",
     "degree_path",
+    "label_propagation",
     "learn_graph",
     "solve_one_node",
+    "spectral_embedding",
     "theta_bounds",
     "theta_for_degree",
 ]
@@ -31,6 +34,8 @@ _HOME = {
     "solve_one_node": "theta",
     "theta_bounds": "theta",
     "theta_for_degree": "theta",
+    "label_propagation": "uses",
+    "spectral_embedding": "uses",
 }
 
 

@@ -393,7 +393,7 @@ def propagate(
     found = label_propagation(stored.W, given)
     score = np.where(found.reached, found.scores.max(axis=1), np.nan)
     write_table(output, {"id": ids, "label": found.labels, "score": score, "given": given != ""})
-    facts = {"n": len(ids), "n_given": int((given != "").sum()), "n_reached": int(found.reached.sum())}
+    facts: dict[str, Any] = {"n": len(ids), "n_given": int((given != "").sum()), "n_reached": int(found.reached.sum())}
     facts["classes"] = {str(name): int((found.labels == name).sum()) for name in found.classes}
     lines = [
         ("nodes", f"{facts['n']:,}"),
@@ -425,7 +425,11 @@ def embed(
     stored = read_graph(graph)
     found = spectral_embedding(stored.W, n_components)
     write_table(output, {"id": _names(stored)} | {f"x{j + 1}": column for j, column in enumerate(found.coordinates.T)})
-    facts = {"n": stored.W.shape[0], "n_embedded": int(found.embedded.sum()), "eigenvalues": found.eigenvalues.tolist()}
+    facts: dict[str, Any] = {
+        "n": stored.W.shape[0],
+        "n_embedded": int(found.embedded.sum()),
+        "eigenvalues": found.eigenvalues.tolist(),
+    }
     lines = [
         ("nodes", f"{facts['n']:,}"),
         ("in the largest component", f"{facts['n_embedded']:,}"),
@@ -459,6 +463,7 @@ def datasets(
     from smoothgraph._report import show
 
     entries = {entry.name: entry for entry in sets.list_datasets()}
+    facts: dict[str, Any]
     if name is None:
         facts = {entry.name: entry._asdict() for entry in entries.values()}
         lines = [

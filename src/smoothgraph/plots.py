@@ -193,13 +193,12 @@ def spectral_place(W):
 
 def _ranks(W):
     """The first two eigenvectors of a connected graph, as ranks from 0 to 1."""
-    from sklearn.manifold import spectral_embedding
+    from smoothgraph.uses import spectral_embedding
 
     n = W.shape[0]
     if n < 4:
         return np.column_stack([np.arange(n), np.arange(n) % 2]) / max(n - 1, 1)
-    place = spectral_embedding(W, n_components=2, random_state=0)
-    return place.argsort(axis=0).argsort(axis=0) / (n - 1)
+    return spectral_embedding(W, 2).coordinates.argsort(axis=0).argsort(axis=0) / (n - 1)
 
 
 def _pyplot():

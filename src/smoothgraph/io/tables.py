@@ -262,6 +262,8 @@ def _read_npy(path, key, id_column, label_column):
 
 def _read_npz(path, key, id_column, label_column):
     with np.load(path) as arrays:
+        if "metadata" in arrays.files:
+            raise ValueError(f"{path} holds a graph, which smoothgraph wrote, and no samples.")
         if key is None and {"format", "shape", "data"} <= set(arrays.files):
             return Table(sp.csr_matrix(sp.load_npz(path)), *(_array(arrays, name, path) for name in (id_column, label_column)))
         if key is None:

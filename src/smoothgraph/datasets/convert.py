@@ -1,0 +1,115 @@
+"""Public files → the layout that the loaders read. Each function takes the downloaded paths and the path to write."""
+
+import bz2
+import gzip
+import io
+import zipfile
+
+import numpy as np
+
+# The molecules' columns: how often each of these occurs in the SMILES string, without overlaps. Cl, Br and [nH] count as L, R, h.
+MOLECULE_FEATURES = [
+    *"cC()1O2=nN3SF-sLoh#4R5",
+    *"cc c1 c( )c CC O) =O C( c2 (= 1c (C 2c C) nc )C )N CO NC 2) OC Cc c3".split(),
+    *"(N )n 1C Nc n1 cn F) C1 nn Oc 3c )( 1n -c (F CN 1) =C 2C (- 2n n2 C2".split(),
+]
+
+
+def usps(downloads, target):
+    """LIBSVM text, values in [-1, 1], digits 1 to 10 → HDF5, values in [0, 1], digits 0 to 9."""
+    from sklearn.datasets import load_svmlight_file
+
+    with needs_h5py().File(target, "w") as file:
+        for part, path in zip(("train", "test"), downloads, strict=True):
+            with bz2.open(path) as stream:
+                X, y = load_svmlight_file(stream, n_features=256)
+            file[f"{part}/data"] = ((X.toarray() + 1.0) / 2.0).astype(np.float32)
+            file[f"{part}/target"] = y.astype(np.int32) - 1
+
+
+def needs_h5py():
+    """h5py, or an error that says how to get it."""
+    try:
+        import h5py
+    except ImportError as error:
+        raise ImportError("USPS is an HDF5 file, and reading it needs h5py: pip install 'smoothgraph[datasets]'.") from error
+    return h5py
+
+
+def att_faces(downloads, target):
+    """A zip of s1/1.pgm … s40/10.pgm."""
+    _images(downloads[0], target, lambda s, i: f"s{s}/{i}.pgm", range(1, 41), range(1, 11))
+
+
+def coil20(downloads, target):
+    """A zip of obj1__0.png … obj20__71.png."""
+    _images(downloads[0], target, lambda s, i: f"obj{s}__{i}.png", range(1, 21), range(72))
+
+
+def _images(path, target, name, subjects, numbers):
+    try:
+        from PIL import Image
+    except ImportError as error:
+        raise ImportError("Reading these images needs pillow: pip install 'smoothgraph[datasets]'.") from error
+    images, labels = [], []
+    with zipfile.ZipFile(path) as archive:
+        members = {"/" + member: member for member in archive.namelist()}
+        for subject in subjects:
+            for number in numbers:
+                wanted = "/" + name(subject, number)
+                member = next(member for full, member in members.items() if full.endswith(wanted))
+                with Image.open(io.BytesIO(archive.read(member))) as image:
+                    images.append(np.asarray(image.convert("L")))
+                labels.append(subject)
+    _write(target, images=np.stack(images), labels=np.array(labels))
+
+
+def words(downloads, target, n=10_000):
+    """The first n plain words of a word2vec text file, which is in the order of frequency."""
+    kept, vectors = [], []
+    with gzip.open(downloads[0], "rt", encoding="utf-8") as lines:
+        next(lines)  # how many there are
+        for line in lines:
+            word, *vector = line.rstrip().split(" ")
+            if word.isascii() and word.isalpha():
+                kept.append(word)
+                vectors.append(np.array(vector, dtype=np.float32))
+            if len(kept) == n:
+                break
+    _write(target, words=np.array(kept), vectors=np.stack(vectors))
+
+
+def forest_cover(downloads, target):
+    """Comma-separated integers, the cover type last."""
+    with gzip.open(downloads[0], "rt") as lines:
+        table = np.loadtxt(lines, delimiter=",", dtype=np.int16)
+    _write(target, X=table[:, :-1], y=table[:, -1].astype(np.uint8))
+
+
+def molecules(downloads, target):
+    """A column of SMILES strings → counts of characters and pairs of characters. Takes a minute or two."""
+    rows = []
+    with downloads[0].open(encoding="ascii") as lines:
+        next(lines)  # the names of the columns
+        for line in lines:
+            smiles = line.split(",")[0].strip().replace("Cl", "L").replace("Br", "R").replace("[nH]", "h")
+            rows.append(bytes(map(smiles.count, MOLECULE_FEATURES)))
+    counts = np.frombuffer(b"".join(rows), np.uint8).reshape(-1, len(MOLECULE_FEATURES))
+    _write(target, X=counts, features=np.array(MOLECULE_FEATURES))
+
+
+def census(downloads, target):
+    """The zip's comma-separated table, without its first column, the case's number."""
+    with zipfile.ZipFile(downloads[0]) as archive:
+        member = next(name for name in archive.namelist() if name.endswith("USCensus1990.data.txt"))
+        with archive.open(member) as lines:
+            features = next(lines).decode("ascii").strip().split(",")[1:]
+            table = np.loadtxt(lines, delimiter=",", dtype=np.int32)[:, 1:]
+    if table.min() < 0 or table.max() > 255:
+        raise ValueError(f"The census holds values from {table.min()} to {table.max()}; 0 to 255 were expected.")
+    _write(target, X=table.astype(np.uint8), features=np.array(features))
+
+
+def _write(target, **arrays):
+    with target.open("wb") as stream:  # a path would get another ending
+        np.savez_compressed(stream, **arrays)

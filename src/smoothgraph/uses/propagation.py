@@ -1,0 +1,142 @@
+"""Label propagation: the labels of a few nodes and a graph → a label for every node that a label can reach.
+
+The scores of a class are the harmonic function of Zhu, Ghahramani & Lafferty (2003): 1 on the nodes labelled with the class,
+0 on those labelled otherwise, and on every other node the weighted mean of its neighbours. With L = D − W, u the unlabelled
+nodes and l the labelled ones, L_uu f_u = W_ul y_l.
+"""
+
+import warnings
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from smoothgraph.uses.graphs import check_graph, degrees, parts
+from smoothgraph.uses.systems import factorise
+
+OFF = 1e-3  # scores of a node sum to 1; when they are farther off than this, they have not converged
+
+
+class Propagation(NamedTuple):
+    """What `label_propagation` found.
+
+    Attributes
+    ----------
+    labels : (n,) of y's dtype: the class of highest score, the given label where there was one, and y's mark of unlabelled
+        nodes where `reached` is false.
+    scores : (n, n_classes): the score of each class, which sum to 1; NaN where `reached` is false.
+    classes : (n_classes,): the labels that occur in y, sorted; the columns of `scores`.
+    reached : (n,) bool: whether the node's connected part has a label.
+    n_iter : rounds of conjugate gradients.
+    residual : the largest difference between a score and the mean over the node's neighbours.
+    """
+
+    labels: np.ndarray
+    scores: np.ndarray
+    classes: np.ndarray
+    reached: np.ndarray
+    n_iter: int
+    residual: float
+
+
+def label_propagation(W, y, *, tol: float = 1e-6, max_iter: int = 10_000) -> Propagation:
+    """Labels for all nodes of a graph from the labels of some (harmonic functions, Zhu et al. 2003).
+
+    Parameters
+    ----------
+    W : sparse or dense matrix (n, n): symmetric weights of at least 0.
+    y : (n,): a label for each node. Unlabelled are -1 in numbers, NaN too in floats; "" in strings; None, NaN and "" in
+        objects.
+    tol : float, default 1e-6
+        Stop when no score differs from the mean of its neighbours by more.
+    max_iter : int, default 10000
+        Rounds of conjugate gradients at most; a `ConvergenceWarning` says if that was too few.
+
+    Returns
+    -------
+    Propagation : a named tuple (labels, scores, classes, reached, n_iter, residual). Nodes in a connected part without a label
+        are not guessed: `reached` is false there, and `labels` keeps the mark of an unlabelled node.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import load_digits
+    >>> from smoothgraph import label_propagation, learn_graph
+    >>> X, truth = load_digits(return_X_y=True)
+    >>> y = np.where(np.arange(len(truth)) % 20 == 0, truth, -1)  # one digit in twenty has a label
+    >>> found = label_propagation(learn_graph(X, n_neighbors=10), y)
+    >>> bool(found.reached.all()), bool((found.labels == truth).mean() > 0.9)
+    (True, True)
+    """
+    W = check_graph(W)
+    y = np.asarray(y)
+    _check(W, y, tol, max_iter)
+    labelled, mark = ~_unlabelled(y), _mark(y)
+    if not labelled.any():
+        raise ValueError(f"y has no label: every entry is the mark of an unlabelled node ({mark!r}). Label at least one node.")
+    try:
+        classes, given = np.unique(y[labelled], return_inverse=True)
+    except TypeError as error:
+        raise ValueError("y mixes labels that cannot be sorted, such as numbers and strings: use one kind of label.") from error
+    component = parts(W)
+    reached = np.isin(component, component[labelled])
+    scores = np.full((W.shape[0], classes.size), np.nan)
+    scores[labelled] = np.eye(classes.size)[given]
+    asked = np.flatnonzero(reached & ~labelled)
+    n_iter, residual = 0, 0.0
+    if asked.size:
+        scores[asked], n_iter, residual = _harmonic(W, asked, np.flatnonzero(labelled), scores[labelled], tol, max_iter)
+    labels = y.copy()
+    labels[asked] = classes[scores[asked].argmax(axis=1)]
+    labels[~reached] = mark
+    return Propagation(labels, scores, classes, reached, n_iter, residual)
+
+
+def _check(W, y, tol, max_iter):
+    if y.shape != (W.shape[0],):
+        raise ValueError(f"y has shape {y.shape}, but the graph has {W.shape[0]} nodes: y needs one entry for each.")
+    if y.dtype.kind not in "biufUO":
+        raise ValueError(f"y has dtype {y.dtype}: labels are numbers, strings or objects.")
+    if not tol > 0:
+        raise ValueError(f"tol={tol!r} must be a positive number.")
+    if not max_iter >= 1:
+        raise ValueError(f"max_iter={max_iter!r} must be an integer of at least 1.")
+
+
+def _mark(y) -> Any:
+    """How y says that a node has no label."""
+    return {"f": np.nan, "U": "", "O": None}.get(y.dtype.kind, -1)
+
+
+def _unlabelled(y) -> np.ndarray:
+    if y.dtype.kind == "f":
+        return np.isnan(y) | (y == -1)
+    if y.dtype.kind == "O":
+        return np.array([label is None or label == "" or label != label for label in y])
+    return y == _mark(y)
+
+
+def _harmonic(W, asked, labelled, given, tol, max_iter):
+    """Scores (asked.size, n_classes), rounds and residual."""
+    rows = W[asked]
+    system = factorise(rows[:, asked], degrees(W)[asked])
+    right = (rows[:, labelled] @ given)[system.order]
+    x = np.zeros_like(right)
+    n_iter, residual, off = 0, np.inf, np.inf
+    # A part that hangs on the rest by a tiny weight hardly shows in the residual. But scores sum to 1, and that it would break.
+    while off > OFF and n_iter < max_iter and tol > 1e-16:
+        made, residual = system.solve(right, x, tol, max_iter - n_iter)
+        n_iter, off, tol = n_iter + made, np.abs(x.sum(axis=1) - 1.0).max(), tol / 100.0
+    if off > OFF:
+        far = int((np.abs(x.sum(axis=1) - 1.0) > OFF).sum())
+        warnings.warn(
+            f"The scores of {far} nodes have not converged after {n_iter} rounds: they hang on labelled nodes by very small "
+            "weights or very long paths. Raise max_iter, or label a node near them.",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+    np.clip(x, 0.0, None, out=x)
+    x /= np.maximum(x.sum(axis=1, keepdims=True), np.finfo(float).tiny)
+    scores = np.empty_like(x)
+    scores[system.order] = x
+    return scores, n_iter, residual

@@ -1,0 +1,102 @@
+"""Linear systems of a graph, (diag(d) − W)x = right: conjugate gradients, preconditioned on many levels.
+
+In: W symmetric with empty diagonal, d at least its row sums and more than them somewhere in each connected part.
+Out: x for all right-hand sides at once.
+
+Nodes are renumbered so that neighbours stand near each other (reverse Cuthill–McKee): memory is read in order, and an incomplete
+Cholesky factor is better. Groups of nodes that hang together are the nodes of a smaller graph, and so on down; the
+preconditioner is the sum over all levels of what the level's factor does. Clusters that hang on the rest by tiny weights,
+which cost conjugate gradients thousands of rounds, are single nodes a few levels down. Measured with 1 % of labels, to 1e-6:
+MNIST 60k 215 rounds with the diagonal as preconditioner, 46 with the factor, 31 with all levels; a million molecules: not there
+after 150 rounds with the factor, 64 with all levels. A round costs three times one with the diagonal.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.csgraph import reverse_cuthill_mckee
+
+from smoothgraph import _kernels
+
+COLUMNS = 5  # right-hand sides that one thread solves side by side
+GROUP = 8  # nodes of a group at most
+COARSEST = 30  # nodes at which there is nothing left to group
+
+
+@dataclass(frozen=True)
+class Factored:
+    """diag(d) − W in the order `order`; `low`, `factor`, `inverse` are the factors of all levels, `parent` joins the levels.
+
+    `spread` is the largest mean degree of a level. Groups of a mesh have as few neighbours as its nodes; those of a graph of
+    many dimensions have more and more.
+    """
+
+    W: sp.csr_matrix
+    d: np.ndarray
+    order: np.ndarray
+    parent: np.ndarray
+    low: sp.csr_matrix
+    factor: np.ndarray
+    inverse: np.ndarray
+    spread: float
+
+    def solve(self, right: np.ndarray, x: np.ndarray, tol: float, rounds: int) -> tuple[int, float]:
+        """Go on from x (n, columns), in place and in the order of `order`; returns (rounds, largest |residual|/d)."""
+        columns = right.shape[1]
+        groups = max(-(-columns // COLUMNS), min(columns, 2))
+        cuts = np.linspace(0, columns, groups + 1).astype(np.int64)
+        low = self.low
+        made, largest = _kernels.solve_laplacian(
+            self.W.indptr, self.W.indices, self.W.data, self.d, low.indptr, low.indices, self.factor, self.inverse, self.parent,
+            right, x, cuts, rounds, tol,
+        )  # fmt: skip
+        return int(made.max()), float(largest.max())
+
+    def precondition(self, right: np.ndarray) -> np.ndarray:
+        """About the solution for `right` (n, columns), nodes in the order they came in."""
+        n = self.order.size
+        x = np.empty((self.parent.size, right.shape[1]))
+        x[:n] = right[self.order]
+        _kernels.multilevel_solve(self.low.indptr, self.low.indices, self.factor, self.inverse, self.parent, n, x)
+        out = np.empty_like(right)
+        out[self.order] = x[:n]
+        return out
+
+
+def factorise(W: sp.csr_matrix, d: np.ndarray) -> Factored:
+    """The matrix diag(d) − W, ready to be solved with."""
+    order = reverse_cuthill_mckee(W, symmetric_mode=True)
+    W = sp.csr_matrix(W[order][:, order])
+    W.sort_indices()
+    levels, parents = [(W, d[order])], []
+    while levels[-1][1].size > COARSEST:
+        finer, finer_d = levels[-1]
+        group = _kernels.aggregate(finer.indptr, finer.indices, finer.data, GROUP)
+        if group.max() + 1 > 0.9 * group.size:
+            break
+        levels.append(_grouped(finer, finer_d, group))
+        parents.append(group)
+    parent = np.full(sum(d.size for _, d in levels), -1)
+    begin = 0
+    for group in parents:
+        parent[begin : begin + group.size] = begin + group.size + group
+        begin += group.size
+    low = sp.csr_matrix(sp.block_diag([sp.tril(W, k=-1) for W, _ in levels], format="csr"))
+    low.sort_indices()
+    all_d = np.concatenate([d for _, d in levels])
+    factor, inverse = _kernels.incomplete_cholesky(low.indptr, low.indices, low.data, all_d)
+    spread = max(W.nnz / W.shape[0] for W, _ in levels)
+    return Factored(W, d[order], order, parent, low, factor, inverse, spread)
+
+
+def _grouped(W, d, group):
+    """The system of the groups: sums over them; what is inside a group leaves its diagonal."""
+    n = group.size
+    sums = sp.csr_matrix((np.ones(n), (group, np.arange(n))), shape=(group.max() + 1, n))
+    coarse = sp.csr_matrix(sums @ W @ sums.T)
+    d = sums @ d - coarse.diagonal()
+    coarse.setdiag(0.0)
+    coarse.eliminate_zeros()
+    coarse.sort_indices()
+    return coarse, d

@@ -1,0 +1,345 @@
+"""The data sets: what the files hold, and what happens where they are not."""
+
+import bz2
+import functools
+import gzip
+import hashlib
+import http.server
+import io
+import re
+import threading
+import zipfile
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from smoothgraph import datasets
+from smoothgraph.datasets import convert, files, sources
+from smoothgraph.datasets.files import Download, File
+from smoothgraph.datasets.spherical import lognormal_spectrum, patch_pixels
+
+
+def need(*wanted):
+    """Skip where a file is not on this machine."""
+    for file in wanted:
+        if files.find(file) is None:
+            pytest.skip(f"needs {file.path} in the folder named by SMOOTHGRAPH_DATA, or in {files.cache_folder()}")
+
+
+@pytest.fixture
+def nothing_here(monkeypatch, tmp_path):
+    """A machine with an empty cache and no SMOOTHGRAPH_DATA; returns the cache."""
+    monkeypatch.delenv("SMOOTHGRAPH_DATA", raising=False)
+    monkeypatch.setattr(files, "cache_folder", lambda: tmp_path / "cache")
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def server(tmp_path):
+    """An HTTP server: returns (its folder, its address)."""
+    folder = tmp_path / "public"
+    folder.mkdir()
+
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *args):
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=folder)) as running:
+        thread = threading.Thread(target=running.serve_forever)
+        thread.start()
+        yield folder, f"http://127.0.0.1:{running.server_port}/"
+        running.shutdown()
+        thread.join()
+
+
+def sha256(content):
+    return "sha256:" + hashlib.sha256(content).hexdigest()
+
+
+# --- what the files hold --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("load", "needed", "classes"),
+    [
+        ("mnist", sources.MNIST_TRAIN, range(10)),
+        ("usps", (sources.USPS,), range(10)),
+        ("att_faces", (sources.ATT_FACES,), range(1, 41)),
+        ("coil20", (sources.COIL20,), range(1, 21)),
+        ("words", (sources.WORDS,), None),
+        ("words_sample", (sources.WORDS_SAMPLE,), None),
+        ("forest_cover", (sources.FOREST_COVER,), range(1, 8)),
+        ("molecules", (sources.MOLECULES,), None),
+        ("census", (sources.CENSUS,), None),
+    ],
+)
+def test_a_data_set_has_the_shape_that_the_list_says(load, needed, classes):
+    need(*needed)
+    data = getattr(datasets, load)()
+    entry = next(entry for entry in datasets.list_datasets() if entry.name == load)
+    assert entry.present
+    assert data.X.shape == entry.shape
+    assert data.name == load
+    assert data.description
+    assert data.source
+    assert data.license
+    assert (data.y is None) == (classes is None)
+    if classes is not None:
+        assert sorted(set(data.y.tolist())) == list(classes)
+        assert data.y.shape == (entry.shape[0],)
+    if data.image_shape is not None:
+        assert np.prod(data.image_shape) == entry.shape[1]
+    if data.names is not None:
+        assert len(set(data.names.tolist())) == entry.shape[0]
+
+
+@pytest.mark.parametrize("load", ["mnist", "usps", "att_faces", "coil20"])
+def test_images_of_a_class_look_alike(load):
+    """The label of most images is that of their nearest other image, by far: labels are in the order of the images."""
+    need(*(sources.MNIST_TEST if load == "mnist" else [getattr(sources, load.upper())]))
+    data = datasets.mnist("test") if load == "mnist" else getattr(datasets, load)()
+    some = np.random.default_rng(0).permutation(len(data.X))[:1500]
+    X, y = data.X[some].astype(np.float32), data.y[some]
+    squares = (X**2).sum(axis=1)
+    distances = squares[:, None] + squares - 2 * X @ X.T
+    np.fill_diagonal(distances, np.inf)
+    assert (y[distances.argmin(axis=1)] == y).mean() > 0.85
+
+
+def test_parts_of_the_digits():
+    need(*sources.MNIST_TRAIN, *sources.MNIST_TEST, sources.USPS)
+    assert datasets.mnist("all").X.shape == (70_000, 784)
+    assert datasets.mnist("test").y[:5].tolist() == datasets.mnist("all").y[60_000:60_005].tolist()
+    assert len(datasets.usps("train").X) + len(datasets.usps("test").X) == len(datasets.usps().X)
+    with pytest.raises(ValueError, match="part='validation'"):
+        datasets.mnist("validation")
+
+
+def test_neighbouring_words_mean_alike():
+    need(sources.WORDS)
+    words = datasets.words()
+    place = {word: i for i, word in enumerate(words.names)}
+    unit = words.X / np.linalg.norm(words.X, axis=1, keepdims=True)
+    for word, friend, stranger in [("king", "queen", "bicycle"), ("january", "february", "kitchen")]:
+        assert unit[place[word]] @ unit[place[friend]] > unit[place[word]] @ unit[place[stranger]] + 0.3
+
+
+# --- where they come from -------------------------------------------------------------------------------------------------
+
+
+def test_the_named_folder_comes_before_the_cache(nothing_here, monkeypatch, tmp_path):
+    file = File("some/file.txt")
+    assert files.find(file) is None
+    for folder in (nothing_here, tmp_path / "named"):
+        (folder / "some").mkdir(parents=True)
+        (folder / "some" / "file.txt").write_text(folder.name)
+    assert files.get(file).read_text() == "cache"
+    monkeypatch.setenv("SMOOTHGRAPH_DATA", str(tmp_path / "named"))
+    assert files.get(file).read_text() == "named"
+
+
+def test_nothing_is_present_on_an_empty_machine(nothing_here):
+    assert not any(entry.present for entry in datasets.list_datasets())
+
+
+def test_a_file_is_downloaded_once(nothing_here, server):
+    folder, address = server
+    (folder / "a.txt").write_bytes(b"content")
+    file = File("some/a.txt", (Download(address + "a.txt", sha256(b"content"), "a.txt"),))
+    assert files.get(file).read_bytes() == b"content"
+    assert files.get(file) == nothing_here / "some" / "a.txt"
+    (folder / "a.txt").unlink()
+    assert files.get(file).read_bytes() == b"content"
+
+
+def test_a_wrong_checksum_leaves_nothing_behind(nothing_here, server):
+    folder, address = server
+    (folder / "a.txt").write_bytes(b"something else")
+    file = File("some/a.txt", (Download(address + "a.txt", sha256(b"content"), "a.txt"),))
+    with pytest.raises(ValueError, match="does not match the known hash"):
+        files.get(file)
+    assert files.find(file) is None
+    assert not [path for path in nothing_here.rglob("*") if path.is_file()]
+
+
+def test_a_file_put_there_by_hand_is_taken_if_it_is_the_right_one(nothing_here):
+    file = File("some/a.txt", (Download("http://127.0.0.1:9/a.txt", sha256(b"content"), "raw.txt"),))
+    (nothing_here / "downloads").mkdir(parents=True)
+    by_hand = nothing_here / "downloads" / "raw.txt"
+    by_hand.write_bytes(b"something else")
+    with pytest.raises(ValueError, match="checksum"):
+        files.get(file)
+    by_hand.write_bytes(b"content")
+    assert files.get(file).read_bytes() == b"content"
+
+
+def test_without_a_network_the_error_says_what_to_fetch_and_where_to_put_it(nothing_here):
+    file = File("some/a.txt", (Download("http://127.0.0.1:9/a.txt", sha256(b""), "raw.txt"),))
+    with pytest.raises(FileNotFoundError) as caught:
+        files.get(file)
+    for wanted in ("http://127.0.0.1:9/a.txt", sha256(b""), str(nothing_here / "downloads" / "raw.txt"), "SMOOTHGRAPH_DATA"):
+        assert wanted in str(caught.value)
+
+
+def test_what_cannot_be_downloaded_says_so(nothing_here, monkeypatch):
+    with pytest.raises(FileNotFoundError, match="no public source"):
+        datasets.words_sample()
+    nowhere = File(sources.CENSUS.path, (Download("http://127.0.0.1:9/x.zip", None, "x.zip"),), convert.census)
+    monkeypatch.setattr(sources, "CENSUS", nowhere)
+    with pytest.raises(FileNotFoundError, match=r"molecules\(\) stands in"):
+        datasets.census()
+
+
+def test_a_conversion_that_fails_leaves_no_half_file(nothing_here, server):
+    folder, address = server
+    (folder / "a.zip").write_bytes(b"not a zip")
+
+    def fail(downloads, target):
+        target.write_bytes(b"half")
+        raise ValueError("no zip")
+
+    file = File("some/a.npz", (Download(address + "a.zip", None, "a.zip"),), fail)
+    with pytest.raises(ValueError, match="no zip"):
+        files.get(file)
+    assert files.find(file) is None
+    assert list((nothing_here / "some").iterdir()) == []
+
+
+# --- conversions: a small public file as its publisher makes them, through the server, to the loader ---------------------------
+
+
+def published(server, monkeypatch, name, file, *contents):
+    """Put the contents where the file's downloads are looked for."""
+    folder, address = server
+    downloads = []
+    for download, content in zip(file.downloads, contents, strict=True):
+        (folder / download.name).write_bytes(content)
+        downloads.append(Download(address + download.name, sha256(content), download.name))
+    monkeypatch.setattr(sources, name, File(file.path, tuple(downloads), file.convert))
+
+
+def test_usps_from_libsvm_text(nothing_here, server, monkeypatch):
+    rows = [b"7 1:-1 2:0.5 256:1\n10 1:1\n", b"1 1:-1\n"]
+    published(server, monkeypatch, "USPS", sources.USPS, *map(bz2.compress, rows))
+    data = datasets.usps()
+    assert data.y.tolist() == [6, 9, 0]
+    assert data.X[0, [0, 1, 2, 255]].tolist() == [0.0, 0.75, 0.5, 1.0]
+
+
+def archive(names, image, form):
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as zipped:
+        for name in names:
+            picture = io.BytesIO()
+            Image.fromarray(image(name)).save(picture, format=form)
+            zipped.writestr(name, picture.getvalue())
+    return content.getvalue()
+
+
+def test_faces_and_objects_from_archives_of_images(nothing_here, server, monkeypatch):
+    faces = [f"s{s}/{i}.pgm" for s in range(40, 0, -1) for i in range(10, 0, -1)]
+    objects = [f"coil-20-proc/obj{s}__{i}.png" for s in range(1, 21) for i in range(72)]
+
+    def picture(name):  # the subject's number near the upper left corner
+        image = np.zeros((7, 5), np.uint8)
+        image[0, 1] = int(re.search(r"^s(\d+)/|obj(\d+)__", name).expand(r"\1\2"))
+        return image
+
+    published(server, monkeypatch, "ATT_FACES", sources.ATT_FACES, archive(faces, picture, "PPM"))
+    published(server, monkeypatch, "COIL20", sources.COIL20, archive(objects, picture, "PNG"))
+    for data in (datasets.att_faces(), datasets.coil20()):
+        assert data.image_shape == (7, 5)
+        np.testing.assert_array_equal(data.X[:, 1], data.y)
+        assert data.X.sum() == data.y.sum()
+    assert len(data.X) == 1440
+
+
+def test_words_from_word2vec_text(nothing_here, server, monkeypatch):
+    names = [chr(97 + i // 676 % 26) + chr(97 + i // 26 % 26) + chr(97 + i % 26) for i in range(10_010)]
+    lines = [f"{name} {i} 0.5" for i, name in enumerate(names)]
+    text = "\n".join(["10012 2", ", 1 2", *lines[:3], "é 1 2", *lines[3:]])
+    published(server, monkeypatch, "WORDS", sources.WORDS, gzip.compress(text.encode()))
+    data = datasets.words()
+    assert data.names.tolist() == names[:10_000]
+    np.testing.assert_array_equal(data.X[:, 0], np.arange(10_000))
+
+
+def test_tables(nothing_here, server, monkeypatch):
+    published(server, monkeypatch, "FOREST_COVER", sources.FOREST_COVER, gzip.compress(b"2596,51,5\n-3,7173,2\n"))
+    cover = datasets.forest_cover()
+    assert cover.X.tolist() == [[2596, 51], [-3, 7173]]
+    assert cover.y.tolist() == [5, 2]
+    smiles = b"SMILES,SPLIT\nCC(C)Cl,train\nc1cc[nH]c1Br,train\n"
+    published(server, monkeypatch, "MOLECULES", sources.MOLECULES, smiles)
+    data = datasets.molecules()
+    assert data.X.shape == (2, 68)
+    counts = [dict(zip(data.features.tolist(), row.tolist(), strict=True)) for row in data.X]
+    assert {name: count for name, count in counts[0].items() if count} == {
+        "C": 3, "(": 1, ")": 1, "L": 1, "CC": 1, "C(": 1, "(C": 1, "C)": 1,
+    }  # fmt: skip
+    assert counts[1]["h"] == counts[1]["R"] == counts[1]["cc"] == 1
+    assert counts[1]["n"] == 0
+    zipped = io.BytesIO()
+    with zipfile.ZipFile(zipped, "w") as file:
+        file.writestr("USCensus1990.data.txt", "caseid,dAge,iSex\n10000,5,1\n10001,6,0\n")
+    published(server, monkeypatch, "CENSUS", sources.CENSUS, zipped.getvalue())
+    census = datasets.census()
+    assert census.X.tolist() == [[5, 1], [6, 0]]
+    assert census.features.tolist() == ["dAge", "iSex"]
+
+
+# --- simulated maps -------------------------------------------------------------------------------------------------------
+
+
+def test_patches_tile_the_sphere_as_healpix_has_it():
+    healpy = pytest.importorskip("healpy")
+    nside, side = 16, 8
+    pixels = patch_pixels(side, nside)
+    assert sorted(pixels) == list(range(side * side))
+    x, y, face = healpy.pix2xyf(nside, pixels + 5 * side * side, nest=True)
+    assert np.ptp(face) == 0
+    np.testing.assert_array_equal((x - x.min()).reshape(side, side), np.broadcast_to(np.arange(side), (side, side)))
+    np.testing.assert_array_equal((y - y.min()).reshape(side, side), np.broadcast_to(np.arange(side)[:, None], (side, side)))
+
+
+@pytest.mark.parametrize("kind", ["gaussian", "lognormal"])
+def test_simulated_maps_say_so_and_are_smooth(kind):
+    pytest.importorskip("healpy")
+    need(sources.SPECTRA)
+    data = datasets.spherical_maps(8, n_maps=2, nside=32, kind=kind, seed=1)
+    assert "simulated" in data.name
+    assert "simulated" in data.description
+    assert data.X.shape == (64, 2 * 48)
+    maps = data.X.T.reshape(-1, 8, 8)
+    nearby = np.mean((maps[:, :, 1:] - maps[:, :, :-1]) ** 2) + np.mean((maps[:, 1:] - maps[:, :-1]) ** 2)
+    far = np.mean((maps[:, :, 4:] - maps[:, :, :4]) ** 2) + np.mean((maps[:, 4:] - maps[:, :4]) ** 2)
+    assert nearby < 0.8 * far
+    np.testing.assert_array_equal(data.X, datasets.spherical_maps(8, n_maps=2, nside=32, kind=kind, seed=1).X)
+    full = datasets.spherical_maps(16, n_maps=2, nside=32, kind=kind, seed=1)
+    np.testing.assert_array_equal(full.X.reshape(16, 16, -1)[:8, :8].reshape(64, -1), data.X)
+
+
+def test_a_lognormal_map_has_the_spectrum_of_the_gaussian_one():
+    healpy = pytest.importorskip("healpy")
+    from smoothgraph.datasets.spherical import _simulate
+
+    spectrum = 1.0 / (1.0 + np.arange(64.0)) ** 3
+    spectrum[0] = 0.0
+    seen = np.mean([healpy.anafast(_simulate(healpy, spectrum, 32, "lognormal", s), lmax=60) for s in range(20)], axis=0)
+    np.testing.assert_allclose(seen[10:60].sum(), spectrum[10:60].sum(), rtol=0.1)
+    one = _simulate(healpy, spectrum, 32, "lognormal", 0)
+    _, shift = lognormal_spectrum(spectrum)
+    assert one.min() > -shift
+    assert np.mean((one - one.mean()) ** 3) > 0  # a long tail above
+
+
+def test_bad_requests_for_maps_are_refused():
+    for wrong, message in [
+        ({"kind": "real"}, "kind"),
+        ({"nside": 100}, "power of 2"),
+        ({"side": 513}, "edge of a patch"),
+        ({"n_maps": 41}, "40"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            datasets.spherical_maps(**wrong)

@@ -1,0 +1,89 @@
+"""The spectral embedding against dense eigenvectors and scikit-learn's."""
+
+import numpy as np
+import pytest
+import scipy.linalg
+import scipy.sparse as sp
+from sklearn.datasets import load_digits
+from sklearn.manifold import SpectralEmbedding
+
+from smoothgraph import learn_graph, spectral_embedding
+from smoothgraph.uses import embedding
+
+
+def dense(W, k):
+    """(D − W)f = λDf by LAPACK."""
+    W = np.asarray(sp.csr_matrix(W).todense())
+    D = np.diag(W.sum(axis=1))
+    values, vectors = scipy.linalg.eigh(D - W, D)
+    return values[1 : k + 1], vectors[:, 1 : k + 1]
+
+
+def up_to_sign(f):
+    return f * np.sign(f[np.abs(f).argmax(axis=0), np.arange(f.shape[1])])
+
+
+def grid(rows, columns, rng):
+    """A grid whose eigenvalues are all different."""
+    i = np.arange(rows * columns).reshape(rows, columns)
+    pairs = np.concatenate([np.stack([i[:, 1:], i[:, :-1]], -1).reshape(-1, 2), np.stack([i[1:], i[:-1]], -1).reshape(-1, 2)])
+    W = sp.coo_matrix((1.0 + 0.1 * rng.random(len(pairs)), pairs.T), shape=(i.size, i.size))
+    return sp.csr_matrix(W + W.T)
+
+
+@pytest.mark.parametrize(("shape", "mesh"), [((12, 17), 9.0), ((31, 39), 9.0), ((31, 39), 0.0)])  # at once, direct, iterated
+@pytest.mark.parametrize("k", [1, 2, 5])
+def test_it_is_what_the_definition_says(shape, mesh, k, rng, monkeypatch):
+    monkeypatch.setattr(embedding, "MESH", mesh)
+    W = grid(*shape, rng)
+    found = spectral_embedding(W, k)
+    values, vectors = dense(W, k)
+    np.testing.assert_allclose(found.eigenvalues, values, rtol=1e-6)
+    np.testing.assert_allclose(found.coordinates, up_to_sign(vectors), atol=1e-5)
+    assert found.embedded.all()
+    assert found.n_parts == 1
+
+
+def test_it_is_what_scikit_learn_finds_on_a_learned_graph():
+    W = learn_graph(load_digits().data, n_neighbors=10)
+    found = spectral_embedding(W, 2)
+    W = W[found.embedded][:, found.embedded]  # scikit-learn embeds connected graphs only
+    theirs = SpectralEmbedding(2, affinity="precomputed", eigen_solver="arpack", random_state=0).fit_transform(W)
+    ours, theirs = up_to_sign(found.coordinates[found.embedded]), up_to_sign(theirs)
+    np.testing.assert_allclose(ours / np.abs(ours).max(axis=0), theirs / np.abs(theirs).max(axis=0), atol=1e-4)
+
+
+def test_only_the_largest_part_is_embedded(rng):
+    W = sp.block_diag([grid(5, 6, rng), grid(30, 31, rng), [[0.0]]], format="csr")
+    found = spectral_embedding(W, 2)
+    assert found.n_parts == 3
+    np.testing.assert_array_equal(np.flatnonzero(found.embedded), np.arange(30, 960))
+    assert np.isnan(found.coordinates[~found.embedded]).all()
+    np.testing.assert_array_equal(found.coordinates[30:960], spectral_embedding(W[30:960][:, 30:960], 2).coordinates)
+
+
+@pytest.mark.parametrize("mesh", [9.0, 0.0])
+def test_a_cluster_that_hangs_by_a_thread_is_found(mesh, rng, monkeypatch):
+    """Its eigenvalue is tiny and its eigenvector sits on a few nodes: iterations from a random start like to miss it."""
+    monkeypatch.setattr(embedding, "MESH", mesh)
+    W = sp.block_diag([grid(30, 31, rng), grid(2, 3, rng)], format="lil")
+    W[100, 933] = W[933, 100] = 1e-5
+    found = spectral_embedding(W, 2)
+    values, vectors = dense(W, 2)
+    np.testing.assert_allclose(found.eigenvalues, values, rtol=1e-4)
+    np.testing.assert_allclose(found.coordinates, up_to_sign(vectors), atol=1e-4)
+
+
+def test_it_is_the_same_every_time(rng):
+    W = grid(25, 31, rng)
+    np.testing.assert_array_equal(spectral_embedding(W).coordinates, spectral_embedding(W).coordinates)
+
+
+def test_bad_requests_are_refused(rng):
+    W = grid(2, 2, rng)
+    assert spectral_embedding(W, 3).coordinates.shape == (4, 3)
+    for k, message in [(4, "4 nodes"), (0, "at least 1"), (1.5, "integer"), (True, "integer")]:
+        with pytest.raises(ValueError, match=message):
+            spectral_embedding(W, k)
+    with pytest.raises(ValueError, match="not symmetric"):
+        spectral_embedding([[0, 1], [0, 0]], 1)

@@ -1,0 +1,194 @@
+"""Label propagation against dense solves, and what it says of nodes it cannot reach."""
+
+import warnings
+
+import numba
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from conftest import blobs
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.datasets import load_digits
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.neighbors import kneighbors_graph
+
+from smoothgraph import label_propagation, learn_graph
+
+
+def random_graph(n, rng, per_node=3, small=0.0):
+    """A connected graph: a random tree and some more edges; a share of `small` weights is tiny."""
+    i = np.concatenate([np.arange(1, n), rng.integers(n, size=per_node * n)])
+    j = np.concatenate([(rng.random(n - 1) * np.arange(1, n)).astype(int), rng.integers(n, size=per_node * n)])
+    w = rng.random(i.size) + 0.1
+    w[rng.random(i.size) < small] *= 1e-7
+    W = sp.coo_matrix((w, (i, j)), shape=(n, n)).tocsr()
+    W = sp.csr_matrix(W.maximum(W.T))
+    W.setdiag(0.0)
+    W.eliminate_zeros()
+    return W
+
+
+def harmonic(W, y, classes):
+    """The definition, solved densely."""
+    W = np.asarray(W.todense())
+    u, known = y == -1, y != -1
+    L = np.diag(W.sum(axis=1)) - W
+    scores = (y[:, None] == classes).astype(float)
+    scores[u] = np.linalg.solve(L[np.ix_(u, u)], W[np.ix_(u, known)] @ scores[known])
+    return scores
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(2, 120), st.integers(1, 13), st.integers(0, 2**31), st.sampled_from([0.0, 0.3]))
+def test_scores_are_the_harmonic_functions(n, n_classes, seed, small):
+    rng = np.random.default_rng(seed)
+    W = random_graph(n, rng, small=small)
+    y = np.where(rng.random(n) < 0.2, rng.integers(n_classes, size=n), -1)
+    y[0] = 0
+    found = label_propagation(W, y, tol=1e-12)
+    wanted = harmonic(W, y, found.classes)
+    np.testing.assert_allclose(found.scores, wanted, atol=1e-5)
+    assert found.reached.all()
+    clear = np.sort(wanted, axis=1)[:, -1] - (np.sort(wanted, axis=1)[:, -2] if wanted.shape[1] > 1 else 0) > 1e-4
+    np.testing.assert_array_equal(found.labels[clear], found.classes[wanted.argmax(axis=1)][clear])
+
+
+def test_a_learned_graph_of_real_data(rng):
+    X, truth = load_digits(return_X_y=True)
+    W = learn_graph(X, n_neighbors=10)
+    y = np.where(rng.random(len(truth)) < 0.05, truth, -1)
+    found = label_propagation(W, y)
+    np.testing.assert_allclose(found.scores, harmonic(W, y, found.classes), atol=1e-4)
+    # Every score is the mean over the neighbours, as far as `residual` says.
+    d = np.asarray(W.sum(axis=1))
+    off = np.abs(W @ found.scores / d - found.scores)[y == -1].max()
+    assert off <= 2e-6
+    assert found.residual <= 1e-6
+    assert (found.labels == truth).mean() > 0.9
+
+
+def test_a_cluster_that_hangs_by_a_thread_gets_the_scores_of_where_it_hangs(rng):
+    """Its part of the residual is tiny from the start; that the scores sum to 1 is not."""
+    W = sp.block_diag([random_graph(300, rng), random_graph(200, rng)], format="lil")
+    W[5, 400] = W[400, 5] = 1e-8
+    y = np.full(500, -1)
+    y[:300:10] = np.arange(30) % 2
+    found = label_propagation(W, y)
+    np.testing.assert_allclose(found.scores[300:], np.broadcast_to(found.scores[5], (200, 2)), atol=2e-3)
+
+
+def test_parts_without_a_label_are_flagged_and_not_guessed(rng):
+    W = sp.block_diag([random_graph(50, rng), random_graph(30, rng), [[0.0]]], format="csr")
+    y = np.full(81, -1)
+    y[[3, 7]] = 4, 9
+    found = label_propagation(W, y)
+    np.testing.assert_array_equal(found.reached, np.arange(81) < 50)
+    assert (found.labels[50:] == -1).all()
+    assert np.isnan(found.scores[50:]).all()
+    assert set(found.labels[:50]) <= {4, 9}
+    alone = label_propagation(W[:50][:, :50], y[:50])
+    np.testing.assert_allclose(found.scores[:50], alone.scores, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("labels", "mark"),
+    [
+        (np.array([3, 8], dtype=np.int8), -1),
+        (np.array([0.5, 2.0]), np.nan),
+        (np.array(["cat", "dog"]), ""),
+        (np.array(["cat", "dog"], dtype=object), None),
+    ],
+)
+def test_labels_keep_their_type(labels, mark):
+    W = sp.block_diag([np.ones((4, 4)), np.ones((4, 4)), np.ones((2, 2))])
+    y = np.full(10, mark, dtype=labels.dtype)
+    y[0], y[4] = labels
+    found = label_propagation(W, y)
+    assert found.labels.dtype == y.dtype
+    assert found.labels[:8].tolist() == [labels[0]] * 4 + [labels[1]] * 4
+    assert not found.reached[8:].any()
+    np.testing.assert_array_equal(found.labels[8:], np.full(2, mark, dtype=y.dtype))
+    assert found.classes.tolist() == labels.tolist()
+
+
+def test_permuting_the_nodes_permutes_the_scores_and_scale_does_not_matter(rng):
+    W = random_graph(400, rng)
+    y = np.where(rng.random(400) < 0.1, rng.integers(3, size=400), -1)
+    order = rng.permutation(400)
+    found = label_propagation(W, y, tol=1e-10)
+    np.testing.assert_allclose(
+        label_propagation(W[order][:, order], y[order], tol=1e-10).scores, found.scores[order], atol=1e-7
+    )
+    np.testing.assert_allclose(label_propagation(1e-6 * W, y, tol=1e-10).scores, found.scores, atol=1e-7)
+
+
+def test_the_bits_do_not_depend_on_the_number_of_threads(rng):
+    X = blobs(2000, 5, rng)
+    W = kneighbors_graph(X, 8)
+    W = W.maximum(W.T)
+    y = np.where(rng.random(2000) < 0.05, rng.integers(12, size=2000), -1)
+    scores, before = [], numba.get_num_threads()
+    for threads in (1, min(2, numba.config.NUMBA_NUM_THREADS)):
+        numba.set_num_threads(threads)
+        scores.append(label_propagation(W, y).scores)
+    numba.set_num_threads(before)
+    np.testing.assert_array_equal(*scores)
+
+
+def test_everybody_labelled_and_too_few_rounds(rng):
+    W = random_graph(30, rng)
+    everybody = rng.integers(3, size=30)
+    np.testing.assert_array_equal(label_propagation(W, everybody).labels, everybody)
+    path = sp.diags([1.0, 1.0], [-1, 1], shape=(500, 500)).tocsr()
+    shuffled = rng.permutation(500)
+    path = path[shuffled][:, shuffled]
+    y = np.full(500, -1)
+    y[[0, 1]] = 0, 1
+    with pytest.warns(ConvergenceWarning, match="max_iter"):
+        label_propagation(path + 0.01 * random_graph(500, rng), y, max_iter=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        label_propagation(path, y)
+
+
+@pytest.mark.parametrize(
+    ("W", "message"),
+    [
+        (np.ones((2, 3)), "shape"),
+        (np.ones(3), "dimensions"),
+        ([[0, 1], [2, 0]], "not symmetric"),
+        ([[0, 1], [0, 0]], r"maximum\(W.T\)"),
+        ([[0, -1], [-1, 0]], "negative"),
+        ([[0, np.nan], [np.nan, 0]], "NaN"),
+    ],
+)
+def test_what_is_not_a_graph_is_refused(W, message):
+    with pytest.raises(ValueError, match=message):
+        label_propagation(W, [0, -1])
+
+
+def test_bad_labels_are_refused():
+    W = np.ones((3, 3))
+    for y, message in [
+        ([0, 1], "3 nodes"),
+        ([-1, -1, -1], "no label"),
+        (np.array([1, "a", None], dtype=object), "sorted"),
+        (np.array([1j, 0, 0]), "dtype"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            label_propagation(W, y)
+    with pytest.raises(ValueError, match="tol"):
+        label_propagation(W, [0, -1, -1], tol=0)
+    with pytest.raises(ValueError, match="max_iter"):
+        label_propagation(W, [0, -1, -1], max_iter=0)
+
+
+def test_the_graph_given_is_not_changed(rng):
+    W = random_graph(20, rng).tolil()
+    W[3, 3] = 5.0
+    W = W.tocsr()
+    before = W.copy()
+    label_propagation(W, np.where(np.arange(20) < 2, np.arange(20), -1))
+    assert abs(W - before).nnz == 0
+    assert W[3, 3] == 5.0
