@@ -266,13 +266,17 @@ def plot(
     smoothgraph plot graph.npz
     smoothgraph plot graph.npz --kind neighborhood --node 17 -o around17.pdf
     """
+    from smoothgraph._report import Progress
     from smoothgraph.io._files import need
     from smoothgraph.io.graphs import read_graph
 
     need("matplotlib", "smoothgraph[plot]").use("Agg")
-    stored = read_graph(graph)
     output = graph.with_suffix(".png") if output is None else output
-    _save(_picture(stored, kind, node, hops), output)
+    with Progress(quiet) as progress:
+        progress("read", "")
+        stored = read_graph(graph)
+        progress("draw", "")
+        _save(_picture(stored, kind, node, hops), output)
     if not quiet:
         typer.echo(f"Wrote {output}.")
 
@@ -311,13 +315,14 @@ def _node_number(stored, node) -> int:
 
 def _save(figure, path) -> None:
     """Write a figure to a file that is whole or not there."""
-    from smoothgraph.io._files import replacing
+    from smoothgraph.io._files import need, replacing
 
     kinds = figure.canvas.get_supported_filetypes()
     if path.suffix.lower().lstrip(".") not in kinds:
         raise ValueError(f"{path} does not say what kind of picture to write: end its name in .{', .'.join(sorted(kinds))}.")
     with replacing(path) as unfinished:
         figure.savefig(unfinished, dpi=130)
+    need("matplotlib.pyplot", "smoothgraph[plot]").close(figure)
 
 
 @app.command()
