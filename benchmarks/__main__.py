@@ -12,7 +12,7 @@ import sys
 
 from benchmarks import report
 
-NAMES = "startup", "full", "neighbors", "solve", "million", "cold", "uses"
+NAMES = "startup", "full", "neighbors", "solve", "million", "cold", "uses", "daitch"
 
 
 def main():

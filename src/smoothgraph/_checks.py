@@ -9,7 +9,8 @@ ROUNDING = 1e-5  # relative difference of (i, j) and (j, i) that is put down to 
 SMALL_TYPES = "bool", "uint8", "int8", "uint16", "int16", "float16", "float32"  # float32 holds each of them exactly
 
 
-LEARNED, NEAREST = ("log", "l2"), ("knn", "knn-gaussian", "knn-self-tuning")
+LEARNED, MEANS, NEAREST = ("log", "l2"), ("hard", "soft"), ("knn", "knn-gaussian", "knn-self-tuning")
+MODELS = LEARNED + MEANS + NEAREST
 APPLIES = {  # parameters that not every model has, and the models that have them
     "locality": LEARNED,
     "connect": LEARNED,
@@ -18,6 +19,8 @@ APPLIES = {  # parameters that not every model has, and the models that have the
     "beta": ("log",),
     "max_weight": ("log",),
     "prior": ("log",),
+    "mu": ("soft",),
+    "projection": MEANS,
     "sigma": ("knn-gaussian",),
     "mutual": NEAREST,
 }
@@ -25,8 +28,8 @@ APPLIES = {  # parameters that not every model has, and the models that have the
 
 def check_model(learner) -> None:
     """Raise for a model that is not known, and for parameters that it does not have."""
-    if learner.model not in LEARNED + NEAREST:
-        names = ", ".join(repr(name) for name in LEARNED + NEAREST)
+    if learner.model not in MODELS:
+        names = ", ".join(repr(name) for name in MODELS)
         raise ValueError(f"model={learner.model!r} is not known: use one of {names}.")
     for name, models in APPLIES.items():
         value = getattr(learner, name)
@@ -36,6 +39,10 @@ def check_model(learner) -> None:
             )
     if not (_is_number(learner.locality, Real, 0) and learner.locality <= 1):
         raise ValueError(f"locality={learner.locality!r} must be a number from 0 to 1.")
+    if learner.model in MEANS and learner.metric == "precomputed":
+        raise ValueError(f"metric='precomputed' does not apply to model={learner.model!r}, which needs the samples themselves.")
+    if learner.projection is not None and not _is_number(learner.projection, Integral, 1):
+        raise ValueError(f"projection={learner.projection!r} must be a positive number of features.")
     if learner.model in NEAREST and isinstance(learner.neighbors, str) and learner.neighbors == "all":
         raise ValueError(
             f"neighbors='all' does not apply to model={learner.model!r}, which needs neighbour lists: use 'exact'."
@@ -57,7 +64,7 @@ def check_parameters(learner) -> None:
         raise ValueError(f"prior_strength={learner.prior_strength!r} must be a finite number of at least 0.")
     if learner.n_jobs is not None and not (_is_number(learner.n_jobs, Integral, 1) or learner.n_jobs == -1):
         raise ValueError(f"n_jobs={learner.n_jobs!r} must be None or -1 (all cores), or a positive integer.")
-    for name in ("theta", "alpha", "beta", "max_weight", "sigma", "tol"):
+    for name in ("theta", "alpha", "beta", "max_weight", "mu", "sigma", "tol"):
         value = getattr(learner, name)
         if not (value is None and name != "tol") and not (_is_number(value, Real, 0) and value > 0):
             raise ValueError(f"{name}={value!r} must be a positive, finite number.")

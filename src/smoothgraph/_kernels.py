@@ -900,3 +900,111 @@ def hop_counts(indptr, indices, start, most):
                 queue[end] = j
                 end += 1
     return count
+
+
+# --- the models of Daitch, Kelner and Spielman ----------------------------------------------------------------------------
+# Edges come once each, as arrays i, j; `indptr, indices, edge` are the same edges in rows, with the place of each in i, j.
+
+
+@compiled
+def edge_rows(i, j, n):
+    """The CSR rows (indptr, indices, edge) of edges given once each."""
+    indptr = np.zeros(n + 1, np.int64)
+    for e in range(i.size):
+        indptr[i[e] + 1] += 1
+        indptr[j[e] + 1] += 1
+    for node in range(n):
+        indptr[node + 1] += indptr[node]
+    cursor = indptr[:-1].copy()
+    indices, edge = np.empty(2 * i.size, np.int32), np.empty(2 * i.size, np.int32)
+    for e in range(i.size):
+        for node, other in ((i[e], j[e]), (j[e], i[e])):
+            indices[cursor[node]], edge[cursor[node]] = other, e
+            cursor[node] += 1
+    return indptr, indices, edge
+
+
+@threaded
+def laplacian_product(indptr, indices, edge, w, X):
+    """Y = LX, row i being Σⱼ wᵢⱼ(xᵢ − xⱼ): differences, so that nothing is lost where X is far from 0."""
+    n, d = X.shape
+    Y = np.zeros((n, d))
+    for i in prange(n):
+        for s in range(indptr[i], indptr[i + 1]):
+            weight, j = w[edge[s]], indices[s]
+            if weight != 0.0:
+                for c in range(d):
+                    Y[i, c] += weight * (X[i, c] - X[j, c])
+    return Y
+
+
+@threaded
+def edge_slopes(i, j, X, Y):
+    """2(xᵢ − xⱼ)·(yᵢ − yⱼ) for every edge: the gradient of ‖LX‖² at Y = LX, and 2z at Y = X."""
+    slopes = np.empty(i.size)
+    for e in prange(i.size):
+        a, b, total = i[e], j[e], 0.0
+        for c in range(X.shape[1]):
+            total += (X[a, c] - X[b, c]) * (Y[a, c] - Y[b, c])
+        slopes[e] = 2.0 * total
+    return slopes
+
+
+@threaded
+def row_sums(indptr, edge, w):
+    """Sw: the degrees."""
+    d = np.empty(indptr.size - 1)
+    for i in prange(d.size):
+        total = 0.0
+        for s in range(indptr[i], indptr[i + 1]):
+            total += w[edge[s]]
+        d[i] = total
+    return d
+
+
+@threaded
+def end_sums(i, j, y):
+    """Sᵀy: yᵢ + yⱼ for every edge."""
+    sums = np.empty(i.size)
+    for e in prange(i.size):
+        sums[e] = y[i[e]] + y[j[e]]
+    return sums
+
+
+@threaded
+def solve_ends(indptr, indices, edge, v, diagonal, right, rounds, low):
+    """Nearly solve (diag + A)y = right, A the adjacency matrix with weights v, by Chebyshev's iteration after scaling by diag.
+
+    The diagonal is at least the row sum of A, so the scaled spectrum is in (0, 2]; `low` is where most of it begins. `right`
+    is 0 at nodes that are left out, and they are marked by an infinite diagonal.
+    """
+    n = right.size
+    middle, half = 0.5 * (2.0 + low), 0.5 * (2.0 - low)
+    rho = half / middle
+    y, step, scaled = np.zeros(n), right / diagonal / middle, np.empty(n)
+    for _ in range(rounds):
+        for i in prange(n):
+            y[i] += step[i]
+        for i in prange(n):
+            total = 0.0
+            if diagonal[i] < np.inf:
+                for s in range(indptr[i], indptr[i + 1]):
+                    total += v[edge[s]] * y[indices[s]]
+            scaled[i] = (right[i] - total) / diagonal[i] - (y[i] if diagonal[i] < np.inf else 0.0)
+        last = rho
+        rho = 1.0 / (2.0 * middle / half - last)
+        for i in prange(n):
+            step[i] = rho * last * step[i] + 2.0 * rho / half * scaled[i]
+    return y
+
+
+@threaded
+def feasible_shares(indptr, indices, edge, slopes, lam):
+    """How much of λᵢ may stay: the least slopeₑ/(λᵢ + λⱼ) of its edges, at most 1. Negative where a slope is."""
+    shares = np.ones(lam.size)
+    for i in prange(lam.size):
+        for s in range(indptr[i], indptr[i + 1]):
+            slope, ends = slopes[edge[s]], lam[i] + lam[indices[s]]
+            if slope < shares[i] * ends:
+                shares[i] = slope / ends if ends > 0.0 else -1.0
+    return shares

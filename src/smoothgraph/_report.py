@@ -69,7 +69,7 @@ def show(facts: dict[str, Any], lines, *, as_json: bool, quiet: bool) -> None:
 def learned(metadata: dict[str, Any]):
     """What was learned, and how, as lines (name, value)."""
     wanted, n = metadata["parameters"], metadata["n"]
-    by_hand = wanted.get("theta") is not None or wanted.get("alpha") is not None
+    by_hand = wanted.get("theta") is not None or wanted.get("alpha") is not None or wanted.get("model") in ("hard", "soft")
     alone, joining = metadata.get("n_isolated"), metadata.get("n_joining")
     yield "nodes", f"{n:,}" + (f" ({alone:,} without edges)" if alone else "")
     yield "edges", f"{metadata['n_edges']:,}"
@@ -83,7 +83,8 @@ def learned(metadata: dict[str, Any]):
 def _proof(metadata):
     bounds, certified, n = metadata["theta_bounds"], metadata["n"] - metadata["n_incomplete"], metadata["n"]
     recall = "" if metadata["recall"] == 1.0 else f", recall {metadata['recall']:.4f} (estimated)"
-    yield "θ", f"{metadata['theta']:.6g}" + (f" (bounds {bounds[0]:.6g} to {bounds[1]:.6g})" if bounds else "")
+    if metadata["theta"] is not None:
+        yield "θ", f"{metadata['theta']:.6g}" + (f" (bounds {bounds[0]:.6g} to {bounds[1]:.6g})" if bounds else "")
     yield "relative duality gap", f"{metadata['gap']:.1e} ({metadata['status']}, {metadata['n_iter']} rounds)"
     yield "certified nodes", f"{certified:,} of {n:,} ({certified / n:.2%}; neighbour search: {metadata['neighbors']}{recall})"
 

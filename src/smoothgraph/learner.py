@@ -23,7 +23,7 @@ from smoothgraph.neighbors import NeighborLists, choose_backend, find_neighbors
 from smoothgraph.recipe import Recipe
 from smoothgraph.samples import ROWS, DistanceMatrix, Samples
 from smoothgraph.settle import settle
-from smoothgraph.solvers import l2
+from smoothgraph.solvers import daitch, l2
 from smoothgraph.theta import node_thetas, theta_bounds
 
 
@@ -42,9 +42,11 @@ class GraphLearner(TransformerMixin, BaseEstimator):
     n_neighbors : int, default 10
         The wanted mean number of neighbours. The learned graph has it to within 1 % (from 1,000 samples on, if distances
         are not tied).
-    model : {"log", "l2", "knn", "knn-gaussian", "knn-self-tuning"}, default "log"
+    model : {"log", "l2", "hard", "soft", "knn", "knn-gaussian", "knn-self-tuning"}, default "log"
         What is learned. "log" is the above. "l2" (Hu 2013, Dong 2016) has α‖W1‖² + α‖W‖²_F in place of the last two terms, and
-        ‖W‖₁,₁ = n; nodes may end without an edge. The others are nearest-neighbour graphs to compare with, with weights 1,
+        ‖W‖₁,₁ = n; nodes may end without an edge. "hard" and "soft" (Daitch 2009) have each sample near the weighted mean of
+        its neighbours, ‖LX‖²_F, with degrees of at least 1, or at a price below that; there `n_neighbors` only sets the
+        length of the lists, and how many neighbours a node has is up to the model. The others are nearest-neighbour graphs to compare with, with weights 1,
         exp(−z/(2σ²)) or exp(−z/(σᵢσⱼ)): there `n_neighbors` is the length of the lists, and nothing is learned.
     metric : {"euclidean", "cosine", "precomputed"}
         "precomputed" takes squared distances: a sparse symmetric matrix, whose stored entries (0 too) are the allowed edges
@@ -63,7 +65,8 @@ class GraphLearner(TransformerMixin, BaseEstimator):
         Give nodes that need it more neighbours until the graph is proven to be the optimum over all pairs of samples (with
         approximate lists: as far as the lists are right). There are limits: 20 rounds; 50 new pairs per node or ten million
         in all, in one round, which groups of duplicates exceed; and with approximate lists 16 times the first length, and
-        some seconds of comparing nodes with every sample. `n_incomplete_` says how many nodes were left.
+        some seconds of comparing nodes with every sample. `n_incomplete_` says how many nodes were left. The models "hard"
+        and "soft" look at all pairs up to 5,000 samples; beyond that they stay with the lists, and no node is certified.
     connect : bool, default False
         Join the parts of the graph into one, at the least cost: a few edges, `joining_edges_`, get the smaller of their two
         ends' mean weights, and everything else is optimal given that. For the log and ℓ2 models.
@@ -82,6 +85,10 @@ class GraphLearner(TransformerMixin, BaseEstimator):
         A graph W⁰ to stay near, by adding (c·β/2)‖W − W⁰‖²_F, c = `prior_strength`. Its edges are allowed.
     prior_strength : float, default 0
         c above.
+    mu : float, optional
+        The price of model="soft", μ Σᵢ max(1 − dᵢ, 0)²; ten times the mean squared distance of allowed edges if None.
+    projection : int, optional
+        For "hard" and "soft": project the samples to so many features first, at random (the lists are made before).
     sigma : float, optional
         The width of model="knn-gaussian"; the root of the mean squared distance to the last neighbour if None.
     mutual : bool, default False
@@ -146,6 +153,8 @@ class GraphLearner(TransformerMixin, BaseEstimator):
         max_weight: float | None = None,
         prior: Any = None,
         prior_strength: float = 0.0,
+        mu: float | None = None,
+        projection: int | None = None,
         sigma: float | None = None,
         mutual: bool = False,
         scale: float | str | None = None,
@@ -169,6 +178,8 @@ class GraphLearner(TransformerMixin, BaseEstimator):
         self.max_weight = max_weight
         self.prior = prior
         self.prior_strength = prior_strength
+        self.mu = mu
+        self.projection = projection
         self.sigma = sigma
         self.mutual = mutual
         self.scale = scale
@@ -194,6 +205,8 @@ class GraphLearner(TransformerMixin, BaseEstimator):
         With metric="precomputed", X holds squared distances (n_new, n), sparse for allowed edges alone.
         """
         check_is_fitted(self)
+        if self._rows is None:
+            raise ValueError(f"model={self.model!r} says nothing of new samples: fit it on all of them, or use model='log'.")
         X = _checks.as_array(X)
         X = validate_data(self, X, accept_sparse="csr", dtype=self._samples.dtype, order="C", reset=False)
         with _threads(self.n_jobs):
@@ -248,6 +261,8 @@ class GraphLearner(TransformerMixin, BaseEstimator):
         """Stages 2 to 6, by model."""
         if self.model in baselines.MODELS:
             return self._weigh_lists(samples, lists)
+        if self.model in daitch.MODELS:
+            return self._fit_means(samples, lists)
         return self._settle(samples, lists)
 
     def _weigh_lists(self, samples, lists):
@@ -258,6 +273,27 @@ class GraphLearner(TransformerMixin, BaseEstimator):
         self.solution_ = self.theta_ = self.theta_bounds_ = self.n_incomplete_ = self.joining_edges_ = None
         self.n_iter_ = 0
         self._rows = partial(baselines.new_rows, samples, k=lists.indices.shape[1], model=self.model, width=width)
+        return self
+
+    def _fit_means(self, samples, lists):
+        """The models of Daitch: each sample near the weighted mean of its neighbours."""
+        X = samples.X if self.projection is None else daitch.project(samples.X, self.projection, self.random_state)
+        with self._stage("candidates") as say:
+            candidates = from_lists(lists) if isinstance(lists, NeighborLists) else lists
+            say(f"{candidates.n_edges} allowed edges")
+        with self._stage("solve") as say:
+            mu = None if self.model == "hard" else self.mu or daitch.default_mu(X, candidates)
+            self.n_incomplete_ = samples.n
+            if self.complete and samples.n <= daitch.MOST_COMPLETE:
+                solved = daitch.solve_complete(X, candidates, mu, self.tol, self.max_iter)
+                self.solution_, candidates, self.n_incomplete_ = solved
+            else:
+                self.solution_ = daitch.solve(X, candidates, mu, self.tol, self.max_iter)
+            say(f"gap {self.solution_.gap:.1e}, {samples.n - self.n_incomplete_} nodes certified")
+        with self._stage("graph") as say:
+            self._keep(self.solution_.weights, say)
+        self.theta_ = self.theta_bounds_ = self.joining_edges_ = self._rows = None
+        self.n_iter_ = self.solution_.n_iter
         return self
 
     def _settle(self, samples, lists):

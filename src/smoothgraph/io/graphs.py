@@ -57,13 +57,13 @@ def graph_metadata(learner) -> dict[str, Any]:
         return facts
     bounds = learner.theta_bounds_
     return facts | {
-        "theta": float(learner.theta_),
+        "theta": None if learner.theta_ is None else float(learner.theta_),
         "theta_bounds": None if bounds is None else [float(bounds.lower), float(bounds.upper)],
         "gap": float(learner.solution_.gap),
         "status": str(learner.solution_.status),
         "n_iter": int(learner.n_iter_),
         "n_incomplete": int(learner.n_incomplete_),
-        "n_joining": len(learner.joining_edges_),
+        "n_joining": 0 if learner.joining_edges_ is None else len(learner.joining_edges_),
     }
 
 

@@ -1,0 +1,432 @@
+"""The models of Daitch, Kelner and Spielman (2009): each sample as near as can be to the weighted mean of its neighbours.
+
+In: samples X, the allowed edges, μ (None for the hard model). Out: a `Solution` with a duality gap. With Y = LX and d = Sw:
+
+    hard   minimise ‖LX‖²_F   over w ≥ 0, d ≥ 1;       soft   minimise ‖LX‖²_F + μ Σᵢ max(1 − dᵢ, 0)²   over w ≥ 0.
+
+L is never formed, nor the matrix M of w ↦ LX: products with it and its transpose are passes over the edges.
+
+Both models are one: minimise ‖LX‖² + Σᵢ rᵢ max(tᵢ − dᵢ, 0)² again and again, λᵢ = 2rᵢ max(tᵢ − dᵢ, 0), with moderate rᵢ ≤ μ and
+tᵢ = 1 + λᵢ(1/2rᵢ − 1/2μ) from the time before (the method of multipliers; for rᵢ = μ nothing is repeated, for the hard model
+1/μ = 0). A round guesses which edges have weight and which degrees fall short, solves the linear system this leaves, and
+corrects the guess where a weight or a slope has the wrong sign (a primal-dual active-set method): about fifteen rounds. The
+degrees are what makes that system ill-conditioned. The preconditioner takes them in whole: it is the inverse of D + SᵀRS, D
+diagonal, by Woodbury's formula, whose inner system in the nodes costs next to nothing; a few conjugate gradients then do.
+"""
+
+import time
+import warnings
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
+
+from smoothgraph import _kernels
+from smoothgraph.candidates import Candidates, add_pairs
+from smoothgraph.samples import over_blocks
+from smoothgraph.solvers.problem import Solution, Status
+
+MODELS = "hard", "soft"
+MOST_COMPLETE = 5000  # samples up to which the learner looks at all pairs
+STIFF = 10.0  # rᵢ at most, in units of the mean squared distance of node i's allowed edges
+SETTLED = 0.01  # wrong guesses per node, from which on multipliers and gap are worth their cost
+PATIENCE = 6  # rounds without progress, after which gradient steps lead to better guesses
+SAFE_STEPS, MOST_SAFE_STEPS = 100, 2000
+CG_TOL, CG_ROUNDS = 1e-2, 100
+CHEBYSHEV, LOW = 10, 0.25
+SMALL = 1e-3  # what D has at least, in units of r: edges between duplicates cost nothing
+PROXIMAL = 1e-3  # of D is added to the system: weights that the model does not determine stay where they are
+SHIFTS = 0.0, *10.0 ** np.arange(-9.0, 0.1)  # multiples of X that are tried to make Y feasible for the dual
+TINY = 1e-12  # objective per node, in units of squared distances, that counts as 0
+DENSE_BYTES = 4e9  # a sparse X larger than this as an array is refused
+NEW_PAIRS, ROUNDS = 10, 100  # pairs per node that may join the support in a round, and rounds
+
+
+class Edges(NamedTuple):
+    """Edges once each: i < j, squared distances z, and the same edges in rows."""
+
+    X: np.ndarray
+    i: np.ndarray
+    j: np.ndarray
+    z: np.ndarray
+    rows: tuple[np.ndarray, np.ndarray, np.ndarray]
+
+    def some(self, chosen: np.ndarray) -> "Edges":
+        i, j = self.i[chosen], self.j[chosen]
+        return Edges(self.X, i, j, self.z[chosen], _kernels.edge_rows(i, j, len(self.X)))
+
+    def degrees(self, w):
+        return _kernels.row_sums(self.rows[0], self.rows[2], w)
+
+    def product(self, w):
+        """Y = LX."""
+        return _kernels.laplacian_product(*self.rows, w, self.X)
+
+    def slopes(self, Y):
+        return _kernels.edge_slopes(self.i, self.j, self.X, Y)
+
+    def ends(self, y):
+        return _kernels.end_sums(self.i, self.j, y)
+
+
+class Point(NamedTuple):
+    """Feasible weights, λ, and what they prove."""
+
+    w: np.ndarray
+    lam: np.ndarray
+    Y: np.ndarray
+    objective: float
+    dual_objective: float
+    gap: float
+
+
+def solve(
+    X, candidates: Candidates, mu: float | None = None, tol: float = 1e-6, max_iter: int = 200, w=None, lam=None
+) -> Solution:
+    """The hard model (mu=None) or the soft one on the allowed edges, to a relative duality gap of `tol`.
+
+    Parameters
+    ----------
+    X : (n, d) samples, dense or sparse; distances are measured anew from them, in float64.
+    candidates : the allowed edges.
+    mu : what a unit of squared shortfall of a degree costs; it scales with X squared. `default_mu` is a good one.
+    tol : stop when (P − D)/P is at most this. P below 10⁻¹² of the squared distances counts as that.
+    max_iter : rounds, each a linear system.
+    w, lam : weights (a sparse matrix) and multipliers to start from, such as those of a `Solution`.
+
+    Returns
+    -------
+    Solution : `dual` holds the multipliers of the degrees, λ; `objective` is P at weights that are feasible to rounding;
+        `dual_objective` is D at a point that is feasible for the dual, so the optimum lies between them; `gap` is (P − D)/P.
+    """
+    start = time.perf_counter()
+    _check(mu, tol, max_iter)
+    edges = _edges_of(_dense(X), candidates)
+    point, n_iter = _descend(edges, np.inf if mu is None else float(mu), tol, max_iter, *_start(edges, w, lam))
+    return _finish(edges, point, tol, n_iter, start)
+
+
+def default_mu(X, candidates: Candidates) -> float:
+    """Ten times the mean squared distance of the allowed edges, the mean taken over the nodes."""
+    edges = _edges_of(_dense(X), candidates)
+    return STIFF * float(np.mean(_mean_distances(edges)))
+
+
+def project(X, n_features: int, random_state=None) -> np.ndarray:
+    """X (n, d), dense or sparse, times a Gaussian matrix of variance 1/n_features: distances stay, on average."""
+    from sklearn.random_projection import GaussianRandomProjection
+
+    if not 1 <= n_features <= X.shape[1]:
+        raise ValueError(f"n_features={n_features!r} must be between 1 and the {X.shape[1]} features that X has.")
+    return GaussianRandomProjection(n_features, random_state=random_state).fit_transform(X)
+
+
+def _check(mu, tol, max_iter):
+    if mu is not None and not 0.0 < mu < np.inf:
+        raise ValueError(f"mu={mu!r} must be a positive, finite number; None is the hard model.")
+    if not 0.0 < tol < np.inf:
+        raise ValueError(f"tol={tol!r} must be a positive, finite number.")
+    if max_iter < 1:
+        raise ValueError(f"max_iter={max_iter!r} must be at least 1.")
+
+
+def _dense(X):
+    n, d = X.shape
+    if sp.issparse(X):
+        if 8.0 * n * d > DENSE_BYTES:
+            raise ValueError(
+                f"X is sparse, and LX is as large as X made dense: {n} × {d} numbers, {8e-9 * n * d:.3g} GB. Project it to "
+                "fewer features first, as with project(X, 20)."
+            )
+        X = X.toarray()
+    X = np.ascontiguousarray(X, np.float64)
+    if not np.isfinite(X).all():
+        raise ValueError("X holds NaN or infinite values: remove those samples, or fill the values in.")
+    return X
+
+
+def _edges_of(X, candidates):
+    if len(X) != candidates.n:
+        raise ValueError(f"X has {len(X)} samples, but the allowed edges are between {candidates.n}.")
+    counts = np.diff(candidates.indptr)
+    if not counts.all():
+        raise ValueError(f"Sample {int(np.argmin(counts))} has no allowed edge: its degree cannot be 1. Allow one.")
+    once = candidates.nodes < candidates.indices
+    i, j = candidates.nodes[once], candidates.indices[once]
+    z = 0.5 * _kernels.edge_slopes(i, j, X, X)
+    return Edges(X, i, j, z, _kernels.edge_rows(i, j, len(X)))
+
+
+def _start(edges, w, lam):
+    """(w, edges that may have weight, λ) to begin with: given, or the same weight on all edges of a node."""
+    if w is None:
+        counts = np.diff(edges.rows[0])
+        return 1.0 / np.maximum(counts[edges.i], counts[edges.j]), np.ones(edges.i.size, bool), np.zeros(counts.size)
+    w = np.asarray(sp.csr_matrix(w)[edges.i, edges.j], np.float64).ravel()
+    lam = np.zeros(len(edges.X)) if lam is None else np.asarray(lam, np.float64)
+    return w, (w > 0.0) | (edges.slopes(edges.product(w)) < edges.ends(lam)), lam
+
+
+def _mean_distances(edges):
+    """The mean squared distance of each node's edges, with a floor where that is 0."""
+    mean = edges.degrees(edges.z) / np.diff(edges.rows[0])
+    return np.maximum(mean, 1e-6 * np.mean(mean)) if mean.any() else np.ones_like(mean)
+
+
+def _descend(edges, mu, tol, max_iter, w, free, lam):
+    """Rounds until the gap is at most `tol`: (the best point seen, rounds)."""
+    unit = _mean_distances(edges)
+    r = np.minimum(mu, STIFF * unit)
+    gain = 0.5 / r - 0.5 / mu
+    t = 1.0 + lam * gain
+    short = edges.degrees(w) < t if lam.any() else np.ones(t.size, bool)
+    best: Point | None = None
+    fewest: float = np.inf
+    patience, safe_steps = PATIENCE, SAFE_STEPS
+    for n_iter in range(1, max_iter + 1):
+        stuck = patience == 0
+        if not stuck:
+            w = _newton(edges, np.where(free, w, 0.0), free, short, r, t)
+        else:  # guesses that depend on each other can be wrong by turns for ever
+            w = accelerated_gradient(edges, best.w if best else np.maximum(w, 0.0), r, t, safe_steps)
+            free, short = w > 0.0, edges.degrees(w) < t
+            fewest, patience, safe_steps = np.inf, PATIENCE, min(2 * safe_steps, MOST_SAFE_STEPS)
+        d = edges.degrees(w)
+        pull = np.where(short, 2.0 * r * (t - d), 0.0)
+        wrong = np.where(free, w < 0.0, edges.slopes(edges.product(w)) < edges.ends(pull))
+        wrong_nodes = short != (d < t)
+        count = int(np.count_nonzero(wrong)) + int(np.count_nonzero(wrong_nodes))
+        better = bool(count < fewest)
+        fewest = min(fewest, count)
+        if count <= SETTLED * d.size or stuck or n_iter == max_iter:
+            lam = 2.0 * r * np.maximum(t - d, 0.0)
+            point = _certify(edges, np.maximum(w, 0.0), lam, mu, float(unit.sum()))
+            better = stuck or best is None or bool(point.gap < 0.5 * best.gap)
+            best = point if best is None or point.gap < best.gap else best
+            if best.gap <= tol:
+                break
+            t, fewest = 1.0 + lam * gain, np.inf
+            wrong_nodes = short != (d < t)
+        patience = PATIENCE if better else patience - 1
+        free, short = free ^ wrong, short ^ wrong_nodes
+    return best, n_iter
+
+
+def accelerated_gradient(edges, w, r, t, steps):
+    """FISTA on ‖LX‖² + Σᵢ rᵢ max(tᵢ − dᵢ, 0)², each weight with a step size of its own (Gershgorin's bound)."""
+    length = np.sqrt(edges.z)
+    counts = np.diff(edges.rows[0])
+    h = 2.0 * length * edges.ends(edges.degrees(length)) + 2.0 * edges.ends(r * counts)
+    v, momentum = w, 1.0
+    for _ in range(steps):
+        slopes = edges.slopes(edges.product(v)) - edges.ends(2.0 * r * np.maximum(t - edges.degrees(v), 0.0))
+        last, w = w, np.maximum(v - slopes / h, 0.0)
+        if np.sum((v - w) * h * (w - last)) > 0.0:
+            momentum = 1.0
+        following = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * momentum**2))
+        v, momentum = w + (momentum - 1.0) / following * (w - last), following
+    return w
+
+
+def _newton(edges, w, free, short, r, t):
+    """The minimum over the `free` weights when the `short` nodes, and no others, have a penalty rᵢ(tᵢ − dᵢ)²."""
+    some = edges.some(np.flatnonzero(free))
+    stiff = np.where(short, 2.0 * r, 0.0)
+    D = 4.0 * some.z + SMALL * some.ends(r)
+    right = some.ends(stiff * (t - edges.degrees(w))) - some.slopes(edges.product(w))
+    diagonal = np.full(r.size, np.inf)
+    diagonal[short] = some.degrees(1.0 / D)[short] + 1.0 / stiff[short]
+    root = np.sqrt(2.0 / LOW)
+    keep = 1.0 / (1.0 + 2.0 * ((root - 1.0) / (root + 1.0)) ** CHEBYSHEV)  # so that it never takes away more than there is
+
+    def precondition(residual):
+        u = residual / D
+        ends = np.where(short, some.degrees(u), 0.0)
+        return u - keep * some.ends(_kernels.solve_ends(*some.rows, 1.0 / D, diagonal, ends, CHEBYSHEV, LOW)) / D
+
+    def hessian(p):
+        return some.slopes(some.product(p)) + some.ends(stiff * some.degrees(p)) + PROXIMAL * D * p
+
+    w = w.copy()
+    w[free] += _conjugate_gradients(hessian, precondition, right)
+    return w
+
+
+def _conjugate_gradients(hessian, precondition, right):
+    """Until the residual is CG_TOL of what it was. Sums are NumPy's: their order does not depend on the threads."""
+    x, residual = np.zeros_like(right), right
+    s = precondition(residual)
+    p, rs = s, np.sum(residual * s)
+    stop = CG_TOL**2 * rs
+    for _ in range(CG_ROUNDS):
+        if not rs > stop:
+            break
+        Hp = hessian(p)
+        step = rs / np.sum(p * Hp)
+        x, residual = x + step * p, residual - step * Hp
+        s = precondition(residual)
+        last, rs = rs, np.sum(residual * s)
+        p = s + (rs / last) * p
+    return x
+
+
+def _certify(edges, w, lam, mu, scale):
+    """The `Point` at weights w ≥ 0, which are raised where the hard model needs it."""
+    if mu == np.inf:
+        w = _feasible(edges, w)
+    Y = edges.product(w)
+    objective = float(np.sum(Y * Y))
+    if mu < np.inf:
+        objective += mu * float(np.sum(np.maximum(1.0 - edges.degrees(w), 0.0) ** 2))
+    slopes = edges.slopes(Y)
+    dual = _dual_objective(
+        edges, w, Y, lam, mu, lambda eps: _kernels.feasible_shares(*edges.rows, slopes + 2.0 * eps * edges.z, lam)
+    )
+    return Point(w, lam, Y, objective, dual, (objective - dual) / max(objective, TINY * scale))
+
+
+def _feasible(edges, w):
+    """Weights with all degrees at least 1: those of a node that falls short are raised in proportion."""
+    d = edges.degrees(w)
+    if not d.all():  # the nearest neighbour of a node that has no weight at all
+        nodes, edge = np.concatenate([edges.i, edges.j]), np.tile(np.arange(w.size), 2)
+        order = np.argsort(-edges.z[edge], kind="stable")
+        nearest = np.empty(d.size, np.int64)
+        nearest[nodes[order]] = edge[order]  # the last one stays
+        w = w.copy()
+        w[nearest[d == 0.0]] = 1.0
+        d = edges.degrees(w)
+    return w / np.minimum(1.0, np.minimum(d[edges.i], d[edges.j]))
+
+
+def _dual_objective(edges, w, Y, lam, mu, shares):
+    """D at the best of some points made feasible: Y + εX, λ lowered to the `shares` that the slopes allow, both times a number.
+
+    A slope rises by 2εz. The best multiple s of (Y, λ) has D = (Σλ)²/4Q, Q = ‖Y‖² + Σλ²/4μ.
+    """
+    YY, XY = float(np.sum(Y * Y)), float(np.sum(w * edges.z))
+    XX = float(np.sum((edges.X - edges.X.mean(axis=0)) ** 2))  # adding the same to all rows of Y changes no slope
+    best = 0.0
+    for eps in SHIFTS:
+        share = shares(eps)
+        if share.min() < 0.0:
+            continue
+        feasible = share * lam
+        Q = YY + 2.0 * eps * XY + eps**2 * XX + float(np.sum(feasible**2)) / (4.0 * mu)
+        if Q > 0.0:
+            best = max(best, float(np.sum(feasible)) ** 2 / (4.0 * Q))
+    return best
+
+
+def _finish(edges, point, tol, n_iter, start):
+    status = Status.CONVERGED if point.gap <= tol else Status.MAX_ITER
+    if status is not Status.CONVERGED:
+        warnings.warn(
+            f"The relative duality gap is {point.gap:.2e} after {n_iter} rounds, more than tol={tol:.2e}. "
+            "Raise max_iter, or tol.",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+    weights = _matrix(edges, point.w)
+    seconds = time.perf_counter() - start
+    return Solution(weights, point.lam, point.objective, point.dual_objective, point.gap, n_iter, status, seconds)
+
+
+def _matrix(edges, w):
+    """The positive weights as a symmetric sparse matrix."""
+    i, j, w, n = edges.i[w > 0.0], edges.j[w > 0.0], w[w > 0.0], len(edges.X)
+    return sp.csr_matrix((np.concatenate([w, w]), (np.concatenate([i, j]), np.concatenate([j, i]))), shape=(n, n))
+
+
+def solve_complete(X, candidates: Candidates, mu: float | None = None, tol: float = 1e-6, max_iter: int = 200):
+    """The model over all pairs of samples, from the allowed edges on: (Solution, grown Candidates, nodes with violated pairs).
+
+    A pair outside the support is violated where 2(xᵢ − xⱼ)·(yᵢ − yⱼ) < λᵢ + λⱼ: its weight would rise. The worst such pairs of
+    each node join the support until the duality gap over all pairs is at most `tol` (D is then that of a (Y, λ) which every
+    pair allows) and no pair is violated by more than `tol`·(4z + λᵢ + λⱼ); the last number counts nodes that still have one.
+    All pairs are looked at in blocks, n²·d multiplications each time: for thousands of nodes, not for millions.
+    """
+    start = time.perf_counter()
+    _check(mu, tol, max_iter)
+    X = _dense(X)
+    stiffness, inner_tol, n_iter, w, lam = np.inf if mu is None else float(mu), 0.3 * tol, 0, None, None
+    for _ in range(ROUNDS):
+        edges = _edges_of(X, candidates)
+        point, rounds = _descend(edges, stiffness, inner_tol, max_iter, *_start(edges, w, lam))
+        n_iter += rounds
+        dual = _dual_objective(edges, point.w, point.Y, point.lam, stiffness, partial(_all_shares, X, point))
+        gap = (point.objective - dual) / max(point.objective, TINY * float(_mean_distances(edges).sum()))
+        point = point._replace(dual_objective=dual, gap=gap)
+        violated = _count_violated(X, point, tol)
+        if gap <= tol and not violated:
+            break
+        grown = _add_violated(X, candidates, point)
+        if grown.n_edges == candidates.n_edges:
+            if inner_tol < 1e-3 * tol:
+                break
+            inner_tol *= 0.1
+        candidates, w, lam = grown, _matrix(edges, point.w), point.lam
+    return _finish(edges, point, tol, n_iter, start), candidates, violated
+
+
+def _tile(X, Y, rows):
+    """2(xᵢ − xⱼ)·(yᵢ − yⱼ) of the nodes in `rows` with all nodes, by matrix products."""
+    own = 2.0 * np.einsum("ij,ij->i", X, Y)
+    tile = np.hstack([X[rows], Y[rows]]) @ np.hstack([Y, X]).T
+    return own[rows, None] + own - 2.0 * tile
+
+
+def _all_shares(X, point, eps):
+    """`feasible_shares` over all pairs. Products round: slopes down to −10⁻¹² of the largest terms count as 0."""
+    X = X - X.mean(axis=0)
+    Y, lam = point.Y + eps * X, point.lam
+    rounding = 1e-12 * float(np.max(np.einsum("ij,ij->i", X, X)) * np.max(np.einsum("ij,ij->i", Y, Y))) ** 0.5
+
+    def shares(rows):
+        slopes, ends = _tile(X, Y, rows), lam[rows, None] + lam
+        slopes[np.arange(len(slopes)), np.arange(rows.start, rows.start + len(slopes))] = np.inf
+        slopes[np.abs(slopes) < rounding] = 0.0
+        ratio = np.divide(slopes, ends, out=np.where(slopes < 0.0, -1.0, 1.0), where=ends > 0.0)
+        return np.minimum(ratio.min(axis=1), 1.0)
+
+    return np.concatenate(over_blocks(shares, len(X)))
+
+
+def _violations(X, point, rows):
+    """λᵢ + λⱼ less the slopes, and 4z + λᵢ + λⱼ, for `rows` and all nodes."""
+    ends = point.lam[rows, None] + point.lam
+    excess = ends - _tile(X, point.Y, rows)
+    excess[np.arange(len(excess)), np.arange(rows.start, rows.start + len(excess))] = -np.inf
+    return excess, 2.0 * np.maximum(_tile(X, X, rows), 0.0) + ends
+
+
+def _add_violated(X, candidates, point):
+    X = X - X.mean(axis=0)
+    most = min(NEW_PAIRS, len(X))
+
+    def worst(rows):
+        excess, scale = _violations(X, point, rows)
+        relative = np.divide(excess, scale, out=np.full_like(excess, -np.inf), where=scale > 0.0)
+        for row in range(len(relative)):  # pairs that are allowed already are violated by what the solve left
+            begin, end = candidates.indptr[rows.start + row : rows.start + row + 2]
+            relative[row, candidates.indices[begin:end]] = -np.inf
+        columns = np.argpartition(-relative, most - 1, axis=1)[:, :most]
+        r, c = np.nonzero(np.take_along_axis(relative, columns, axis=1) > 1e-9)
+        return r + rows.start, columns[r, c]
+
+    i, j = (np.concatenate(parts) for parts in zip(*over_blocks(worst, len(X)), strict=True))
+    if not i.size:
+        return candidates
+    return add_pairs(candidates, i, j, np.sum((X[i] - X[j]) ** 2, axis=1).astype(candidates.z.dtype))
+
+
+def _count_violated(X, point, tol):
+    X = X - X.mean(axis=0)
+
+    def count(rows):
+        excess, scale = _violations(X, point, rows)
+        return np.count_nonzero(np.any(excess > tol * scale, axis=1))
+
+    return int(sum(over_blocks(count, len(X))))
