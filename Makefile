@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 DATA ?=
 K ?= 10
 
-.PHONY: demo test lint types bench clean
+.PHONY: demo test test-interop lint types bench clean
 
 $(VENV)/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -14,7 +14,7 @@ $(VENV)/installed: pyproject.toml constraints.txt
 	touch $@
 
 demo: $(VENV)/installed  ## learn a graph of the digits, or of DATA=your_file.npy (or .csv), with K neighbours
-	$(BIN)/python examples/demo.py --neighbors $(K) $(DATA)
+	$(BIN)/smoothgraph demo -k $(K) $(DATA)
 
 test: lint types  ## lint, types and tests
 	OMP_WAIT_POLICY=passive $(BIN)/python -m pytest --numprocesses 2 --dist worksteal
@@ -25,6 +25,10 @@ lint: $(VENV)/installed
 
 types: $(VENV)/installed
 	$(BIN)/mypy
+
+test-interop: $(VENV)/installed  ## the exports against the real torch, scanpy, umap, … (several gigabytes)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[interop]"
+	$(BIN)/python -m pytest -m interop tests/test_interop.py
 
 bench: $(VENV)/installed  ## side-by-side measurements; SMOOTHGRAPH_DATA names the folder with the data sets
 	$(BIN)/python -m benchmarks

@@ -84,8 +84,21 @@ def _is_number(value, kind, least) -> bool:
 
 def float_type(X):
     """The dtypes to accept for X: what float32 holds exactly stays or becomes float32, the rest is float64."""
-    kind = str(getattr(X, "dtype", ""))
+    kind = str(getattr(X, "dtype", "")).removeprefix("torch.")
     return np.float32 if kind in SMALL_TYPES else np.float64
+
+
+def as_array(X):
+    """X as it is, or the array behind what only speaks DLPack."""
+    if hasattr(X, "__dlpack__") and not hasattr(X, "__array__"):
+        return np.from_dlpack(X)
+    return X
+
+
+def frame_ids(X) -> np.ndarray | None:
+    """The index of a pandas frame; None if it only counts the rows, and for what has no index."""
+    index = getattr(X, "index", None)
+    return None if not hasattr(X, "iloc") or type(index).__name__ == "RangeIndex" else np.asarray(index)
 
 
 def check_squared_distances(Z):

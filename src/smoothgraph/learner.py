@@ -102,8 +102,9 @@ class GraphLearner(TransformerMixin, BaseEstimator):
         For approximate neighbours. The solver uses no random numbers.
     n_jobs : int, optional
         Threads; None or −1 is all. The solver's result does not depend on it, to the last bit.
-    verbose : int, default 0
-        1 prints what each stage did.
+    verbose : int or callable, default 0
+        1 prints what each stage did. A callable is called with (stage, text) instead, and with an empty text when a stage
+        begins.
 
     Attributes
     ----------
@@ -122,6 +123,7 @@ class GraphLearner(TransformerMixin, BaseEstimator):
     recall_ : the share of true neighbours in the lists: 1 if they are exact, else estimated from 500 rows.
     scale_ : the factor between `solution_.weights` and `graph_`.
     seconds_ : seconds per stage.
+    ids_ : the index of a pandas frame, if it is more than a count of the rows; else None.
     n_features_in_, feature_names_in_ : as in scikit-learn.
 
     Examples
@@ -159,7 +161,7 @@ class GraphLearner(TransformerMixin, BaseEstimator):
         scale: float | str | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
-        verbose: int = 0,
+        verbose: Any = 0,
     ):
         self.n_neighbors = n_neighbors
         self.model = model
@@ -206,12 +208,15 @@ class GraphLearner(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         if self._rows is None:
             raise ValueError(f"model={self.model!r} says nothing of new samples: fit it on all of them, or use model='log'.")
+        X = _checks.as_array(X)
         X = validate_data(self, X, accept_sparse="csr", dtype=self._samples.dtype, order="C", reset=False)
         with _threads(self.n_jobs):
             return self._rows(self._samples.queries(X)) * self.scale_
 
     def _validated(self, X):
         _checks.check_parameters(self)
+        self.ids_ = _checks.frame_ids(X)
+        X = _checks.as_array(X)
         X = validate_data(self, X, accept_sparse="csr", dtype=_checks.float_type(X), order="C", ensure_min_samples=2)
         if self.n_neighbors >= X.shape[0]:
             raise ValueError(
@@ -404,13 +409,16 @@ class GraphLearner(TransformerMixin, BaseEstimator):
 
     @contextmanager
     def _stage(self, name):
-        """Time a stage; what it `say`s is printed if verbose."""
+        """Time a stage; what it `say`s is printed if verbose, or told to whom `verbose` is."""
         start = time.perf_counter()
 
         def say(text):
-            if self.verbose:
+            if callable(self.verbose):
+                self.verbose(name, text)
+            elif self.verbose and text:
                 print(f"[smoothgraph {time.perf_counter() - start:7.2f} s] {name:10}  {text}", flush=True)
 
+        say("")
         yield say
         self.seconds_[name] = time.perf_counter() - start
 
@@ -453,6 +461,7 @@ def degree_path(X, n_neighbors: Iterable[int], **parameters) -> list[GraphLearne
         samples, lists = widest._search(X)
         for learner in learners:
             learner._validated(X)
+            learner.ids_ = widest.ids_
             learner.neighbors_, learner.recall_ = widest.neighbors_, widest.recall_
             learner.seconds_ = {"neighbors": widest.seconds_["neighbors"]}
             learner._samples = samples

@@ -1,0 +1,20 @@
+"""
+Degrees and weights
+===================
+
+The wanted number of neighbours is a mean: a node in the middle of a crowd has more, one at the edge has fewer. Weights are at
+most 1, and most are small.
+"""
+
+import matplotlib.pyplot as plt
+from sklearn.datasets import load_digits
+
+from smoothgraph import GraphLearner, plots
+
+X, _ = load_digits(return_X_y=True)
+W = GraphLearner(n_neighbors=10).fit(X[:1000]).graph_
+
+figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
+plots.degrees(W, ax=left)
+plots.weights(W, ax=right)
+plt.show()

@@ -1,0 +1,319 @@
+"""The command line, as a user types it."""
+
+import inspect
+import json
+import os
+import pty
+import subprocess
+import sys
+import time
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+
+from conftest import blobs
+from smoothgraph import GraphLearner
+from smoothgraph.__main__ import main
+from smoothgraph.io import read_graph, write_graph
+
+
+@pytest.fixture
+def run(capsys):
+    """Run a command; its exit code, stdout and stderr."""
+
+    def run(*arguments):
+        with pytest.raises(SystemExit) as ended:
+            main([str(argument) for argument in arguments])
+        captured = capsys.readouterr()
+        code = ended.value.code
+        return 0 if code is None else code, captured.out, captured.err
+
+    return run
+
+
+@pytest.fixture
+def table(tmp_path, rng):
+    """A csv with names, classes and three features."""
+    X = blobs(80, 3, rng)
+    frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(name=[f"s{i}" for i in range(80)], kind=list("xyzw") * 20)
+    path = tmp_path / "table.csv"
+    frame.to_csv(path, index=False)
+    return path, X
+
+
+NAMED = "--id-column", "name", "--label-column", "kind"
+
+
+def test_two_commands_from_a_csv_to_a_graph_and_a_picture(tmp_path, table, run):
+    path, X = table
+    out = tmp_path / "graph.npz"
+    code, shown, told = run("learn", path, *NAMED, "-k", 5, "-o", out)
+    assert code == 0
+    for word in ("80", "wanted 5", "bounds", "gap", "certified nodes", "connected components", "seconds"):
+        assert word in shown
+    for stage in ("read", "neighbors", "candidates", "theta", "solve", "graph", "write"):
+        assert f"  {stage}" in told
+    expected = GraphLearner(5).fit(X)
+    assert (sp.load_npz(out) != expected.graph_).nnz == 0
+    stored = read_graph(out)
+    assert stored.ids.tolist() == [f"s{i}" for i in range(80)]
+    assert stored.metadata["theta"] == expected.theta_
+    assert run("plot", out) == (0, f"Wrote {tmp_path / 'graph.png'}.\n", "")
+    assert (tmp_path / "graph.png").read_bytes()[:4] == b"\x89PNG"
+
+
+def test_options_are_the_parameters_of_the_learner():
+    """By name and by default. `neighbors` objects and `verbose` have no place on a command line; the prior is a file."""
+    from smoothgraph.cli import learn
+
+    options = inspect.signature(learn).parameters
+    for name, parameter in inspect.signature(GraphLearner).parameters.items():
+        if name != "verbose":
+            assert name in options, f"smoothgraph learn has no --{name.replace('_', '-')}"
+            assert options[name].default == parameter.default, name
+
+
+def test_parameters_reach_the_learner(tmp_path, table, run):
+    path, X = table
+    out, first = tmp_path / "graph.parquet", tmp_path / "prior.npz"
+    assert run("learn", path, "--columns", "c,a", "-k", 3, "-o", first, "--quiet") == (0, "", "")
+    code, shown, told = run(
+        "learn", path, "--columns", "c,a", "--alpha", 2, "--beta", 0.5, "--metric", "cosine", "--no-complete", "--neighbors",
+        "exact", "--oversampling", 2, "--tol", 1e-8, "--prior", first, "--prior-strength", 0.3, "--max-weight", 0.4, "-k", 4,
+        "--random-state", 7, "--n-jobs", 1, "-o", out, "--json", "-q",
+    )  # fmt: skip
+    facts = json.loads(shown)
+    assert (code, told) == (0, "")
+    prior = read_graph(first).W
+    options = {"metric": "cosine", "complete": False, "neighbors": "exact", "oversampling": 2.0, "tol": 1e-8, "n_jobs": 1}
+    expected = GraphLearner(
+        4, alpha=2.0, beta=0.5, prior=prior, prior_strength=0.3, max_weight=0.4, random_state=7, **options
+    ).fit(X[:, [2, 0]])
+    assert (expected.graph_ != read_graph(out).W).nnz == 0
+    assert facts["gap"] == expected.solution_.gap
+    assert {name: facts["parameters"][name] for name in options} == options
+    code, shown, _ = run("learn", path, "--columns", "a", "--scale", "sum", "-o", out, "--json")
+    assert read_graph(out).W.sum() == pytest.approx(80)
+
+
+def test_info_tells_what_learn_wrote(tmp_path, table, run):
+    out = tmp_path / "graph.graphml"
+    _, learned, _ = run("learn", table[0], *NAMED, "-k", 6, "-o", out, "--json", "--quiet")
+    code, shown, _ = run("info", out, "--json")
+    facts = json.loads(shown)
+    assert code == 0
+    assert facts["metadata"] == json.loads(learned)
+    degrees = np.diff(sp.csr_matrix(read_graph(out).W).indptr)
+    assert facts["degree"] == {"mean": degrees.mean(), "median": np.median(degrees), "max": degrees.max()}
+    assert run("info", out, "--quiet") == (0, "", "")
+    _, shown, _ = run("info", out)
+    for word in ("neighbours per node", "ids such as s0, s1", "learned by smoothgraph", "n_neighbors=6", "gap"):
+        assert word in shown
+
+
+def test_convert_and_compare(tmp_path, table, run):
+    names = [tmp_path / f"graph.{kind}" for kind in ("npz", "parquet", "h5ad", "graphml", "csv")]
+    run("learn", table[0], *NAMED, "-o", names[0], "-q")
+    for before, after in pairwise(names):
+        assert run("convert", before, after)[0] == 0
+    code, shown, _ = run("compare", names[0], names[-1], "--json")
+    facts = json.loads(shown)
+    assert code == 0
+    assert facts["relative_l1"] == facts["largest_difference"] == 0.0
+    assert facts["shared"] == facts["edges"][0] == facts["edges"][1]
+
+
+def test_compare_matches_nodes_by_their_ids(tmp_path, table, run, rng):
+    path, _ = table
+    shuffled = tmp_path / "shuffled.csv"
+    pd.read_csv(path).sample(frac=1, random_state=0).to_csv(shuffled, index=False)
+    a, b, c = (tmp_path / f"{name}.npz" for name in "abc")
+    run("learn", path, *NAMED, "-o", a, "-q")
+    run("learn", shuffled, *NAMED, "-o", b, "-q")
+    assert json.loads(run("compare", a, b, "--json")[1])["relative_l1"] < 1e-2  # the same problem; sweeps go another way
+    run("learn", shuffled, "--columns", "a,b,c", "-o", c, "-q")
+    assert json.loads(run("compare", a, c, "--json")[1])["jaccard"] < 0.5
+    shown = run("compare", a, c)[1]
+    assert "edges in both" in shown
+
+
+def test_pictures_of_every_kind(tmp_path, table, run):
+    out = tmp_path / "graph.npz"
+    run("learn", table[0], *NAMED, "-o", out, "-q")
+    sizes = set()
+    for kind in ("overview", "graph", "degrees", "weights", "classes", "neighborhood"):
+        picture = tmp_path / f"{kind}.png"
+        assert run("plot", out, "--kind", kind, "--node", "s7", "-o", picture)[0] == 0
+        sizes.add(picture.stat().st_size)
+    assert len(sizes) == 6
+
+
+def test_the_demo_shows_and_saves_what_it_learned(tmp_path, run, table):
+    path = tmp_path / "numbers.csv"
+    pd.read_csv(table[0])[["a", "b", "c"]].to_csv(path, index=False)
+    code, shown, _ = run("demo", path, "-k", 6, "--output", tmp_path / "out")
+    assert code == 0
+    for word in ("nodes", "edges", "wanted 6", "bounds", "gap", "certified nodes", "seconds", "make demo DATA="):
+        assert word in shown
+    assert sp.load_npz(tmp_path / "out" / "graph.npz").shape == (80, 80)
+    assert (tmp_path / "out" / "graph.png").stat().st_size > 10_000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        ("learn nothing.csv -o g.npz", 1, "nothing.csv does not exist"),
+        ("learn table.csv -o g.npz", 1, "Column 'name' holds"),
+        ("learn table.csv -o g.txt", 1, "end its name in .csv"),
+        ("learn table.csv -o nowhere/g.npz", 1, "no folder to write to"),
+        ("learn table.csv --columns a,b -k 80 -o g.npz", 1, "n_neighbors=80 must be less"),
+        ("learn table.csv --columns a,b --metric taxi -o g.npz", 1, "metric='taxi' is not known"),
+        ("learn table.csv --columns a,d -o g.npz", 1, "no column 'd': the columns are 'a', 'b', 'c', 'name', 'kind'"),
+        ("learn holes.csv -o g.npz", 1, "--missing drop"),
+        ("learn graph.npz -o g.npz", 1, "graph.npz holds a graph"),
+        ("learn table.csv", 2, "--output"),
+        ("learn table.csv -k ten -o g.npz", 2, "for '--n-neighbors'"),
+        ("lern table.csv", 2, "No such command 'lern'"),
+        ("info table.csv", 1, "no edge list"),
+        ("compare small.npz other.npz", 1, "3 nodes, other.npz has 4"),
+        ("convert small.npz small.xyz", 1, "end its name in"),
+        ("plot small.npz --kind pie", 1, "--kind pie is not known"),
+        ("plot small.npz --kind classes", 1, "has no labels"),
+        ("plot small.npz --kind neighborhood --node 9", 1, "There is no node 9: the nodes are 0, 1, 2"),
+        ("plot small.npz -o picture.docx", 1, "what kind of picture"),
+    ],
+)
+def test_wrong_commands_get_one_clear_line(tmp_path, table, run, monkeypatch, arguments, code, message):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "holes.csv").write_text("a,b\n1,2\n3,\n4,5\n")
+    sp.save_npz("small.npz", sp.csr_matrix(np.ones((3, 3)) - np.eye(3)))
+    sp.save_npz("other.npz", sp.csr_matrix(np.ones((4, 4)) - np.eye(4)))
+    write_graph("graph.npz", sp.load_npz("small.npz"))
+    before = sorted(tmp_path.iterdir())
+    ended, _, told = run(*arguments.split())
+    assert ended == code
+    assert message in " ".join(told.replace("│", " ").split())
+    assert "Traceback" not in told
+    if code == 1:
+        assert told.splitlines()[-1].startswith("smoothgraph: ")
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_what_did_not_converge_has_its_own_exit_code(tmp_path, table, run):
+    out = tmp_path / "graph.npz"
+    code, shown, told = run("learn", table[0], "--columns", "a,b,c", "--tol", 1e-13, "--max-iter", 1, "-o", out)
+    assert code == 3
+    assert "warning: The relative duality gap" in told
+    assert "max_iter" in shown
+    assert read_graph(out).metadata["status"] == "max_iter"
+
+
+def test_help_has_examples_and_starts_without_the_heavy_packages(run):
+    for command in ("learn", "info", "compare", "convert", "plot", "demo"):
+        code, shown, _ = run(command, "--help")
+        assert code == 0
+        assert f"smoothgraph {command} " in shown.split("Options")[0].split("Usage", 1)[1].split("\n", 2)[2]
+    script = (
+        "import sys, smoothgraph.__main__ as m\ntry: m.main(['--help'])\nfinally: print(set(sys.modules) & {'numpy', 'numba'})"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.stdout.strip().endswith("set()")
+
+
+def test_a_terminal_sees_the_seconds_go_by(tmp_path):
+    """While the learner's thread works, the status below is redrawn several times a second."""
+    script = (
+        "import time\nfrom smoothgraph._report import Progress\n"
+        "with Progress() as progress:\n"
+        "    progress('solve', '')\n    progress('solve', 'gap 1e-3')\n    time.sleep(1.2)\n"
+    )
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execve(sys.executable, [sys.executable, "-c", script], os.environ | {"TERM": "xterm"})
+    seen, begin = b"", time.monotonic()
+    while time.monotonic() - begin < 60:
+        try:
+            seen += os.read(terminal, 4096)
+        except OSError:  # the other side is closed
+            break
+    assert os.waitpid(pid, 0)[1] == 0
+    assert b"gap 1e-3" in seen
+    assert seen.count(b"in this stage") >= 4
+
+
+@pytest.mark.parametrize(
+    "options", ["--model l2", "--model hard", "--model knn --mutual", "--locality 0.5 --connect", "--neighbors all"]
+)
+def test_every_model_can_be_learned_and_told_of(tmp_path, table, run, options):
+    path, X = table
+    out = tmp_path / "graph.npz"
+    code, shown, _ = run("learn", path, "--columns", "a,b,c", "-k", 6, *options.split(), "-o", out)
+    assert code == 0
+    stored = read_graph(out)
+    assert stored.metadata["n_edges"] == stored.W.nnz // 2
+    assert ("certified" in shown) == ("knn" not in options)
+    assert run("info", out)[1].count("neighbours per node") == 2
+    again = GraphLearner(**stored.metadata["parameters"]).fit(X)
+    assert (again.graph_ != stored.W).nnz == 0
+
+
+def few_labels(table, run, tmp_path, named):
+    """A graph of the table, and a file with the classes of its first ten rows."""
+    graph, few = tmp_path / "graph.npz", tmp_path / "few.csv"
+    options = NAMED if named else ("--columns", "a,b,c")
+    run("learn", table[0], *options, "-k", 8, "-o", graph, "-q")
+    frame = pd.read_csv(table[0]).head(10)
+    (frame[["name", "kind"]] if named else frame[["kind"]].rename_axis("name").reset_index()).to_csv(few, index=False)
+    return graph, few
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_labels_in_labels_out(tmp_path, table, run, named):
+    graph, few = few_labels(table, run, tmp_path, named)
+    out = tmp_path / "all.csv"
+    code, shown, _ = run("propagate", graph, few, "--id-column", "name", "--label-column", "kind", "-o", out, "--json")
+    assert code == 0
+    from smoothgraph import label_propagation
+
+    y = np.array(list("xyzw") * 20)
+    y[10:] = ""
+    expected, written = label_propagation(read_graph(graph).W, y), pd.read_csv(out, keep_default_na=False)
+    assert written["label"].tolist() == expected.labels.tolist()
+    assert written["given"].tolist() == [True] * 10 + [False] * 70
+    assert written["id"].astype(str).tolist() == [f"s{i}" if named else str(i) for i in range(80)]
+    assert json.loads(shown)["n_reached"] == expected.reached.sum()
+
+
+def test_embed_writes_coordinates(tmp_path, table, run):
+    graph, _ = few_labels(table, run, tmp_path, True)
+    out = tmp_path / "places.parquet"
+    assert run("embed", graph, "--n-components", 3, "-o", out)[0] == 0
+    from smoothgraph import spectral_embedding
+
+    frame = pd.read_parquet(out)
+    assert frame.columns.tolist() == ["id", "x1", "x2", "x3"]
+    np.testing.assert_array_equal(frame[["x1", "x2", "x3"]], spectral_embedding(read_graph(graph).W, 3).coordinates)
+
+
+def test_datasets_are_listed(run, tmp_path):
+    from smoothgraph.datasets import list_datasets
+
+    facts = json.loads(run("datasets", "--json")[1])
+    assert list(facts) == [entry.name for entry in list_datasets()]
+    assert "mnist" in run("datasets")[1]
+    assert "There is no data set mnits" in run("datasets", "mnits")[2]
+
+
+def test_labels_that_fit_no_node(tmp_path, table, run):
+    graph, few = few_labels(table, run, tmp_path, True)
+    few.write_text("id,label\ns1,x\nnobody,y\n")
+    code, _, told = run("propagate", graph, few, "-o", tmp_path / "all.csv")
+    assert (code, "nobody, which is no node of the graph" in told) == (1, True)
+    few.write_text("label\nx\ny\n")
+    assert "2 labels for 80 nodes" in run("propagate", graph, few, "-o", tmp_path / "all.csv")[2]
+    few.write_text("label,other\n" + "x,1\n" * 80)
+    assert "end its name in .csv or .parquet" in run("propagate", graph, few, "-o", tmp_path / "all.txt")[2]
+    assert not (tmp_path / "all.csv").exists()
