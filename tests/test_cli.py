@@ -244,9 +244,7 @@ def test_a_terminal_sees_the_seconds_go_by(tmp_path):
     assert seen.count(b"in this stage") >= 4
 
 
-@pytest.mark.parametrize(
-    "options", ["--model l2", "--model hard", "--model knn --mutual", "--locality 0.5 --connect", "--neighbors all"]
-)
+@pytest.mark.parametrize("options", ["--model l2", "--model knn --mutual", "--locality 0.5 --connect", "--neighbors all"])
 def test_every_model_can_be_learned_and_told_of(tmp_path, table, run, options):
     path, X = table
     out = tmp_path / "graph.npz"
@@ -317,3 +315,13 @@ def test_labels_that_fit_no_node(tmp_path, table, run):
     few.write_text("label,other\n" + "x,1\n" * 80)
     assert "end its name in .csv or .parquet" in run("propagate", graph, few, "-o", tmp_path / "all.txt")[2]
     assert not (tmp_path / "all.csv").exists()
+
+
+def test_a_model_without_theta_is_told_of_without_it(rng):
+    from smoothgraph._report import learned
+    from smoothgraph.io import graph_metadata
+
+    metadata = graph_metadata(GraphLearner(4).fit(rng.normal(size=(30, 2))))
+    hard = metadata | {"theta": None, "theta_bounds": None, "parameters": metadata["parameters"] | {"model": "hard"}}
+    assert {"θ"} == dict(learned(metadata)).keys() - dict(learned(hard)).keys()
+    assert "wanted" not in dict(learned(hard))["neighbours per node"]
