@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 DATA ?=
 K ?= 10
 
-.PHONY: demo test lint types bench clean
+.PHONY: demo test lint types bench bench-full clean
 
 $(VENV)/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -28,6 +28,9 @@ types: $(VENV)/installed
 
 bench: $(VENV)/installed  ## side-by-side measurements; SMOOTHGRAPH_DATA names the folder with the data sets
 	$(BIN)/python -m benchmarks
+
+bench-full: bench  ## and those that take long: ten million samples need 20 GB and the better part of an hour
+	$(BIN)/python -m benchmarks complete ten_million
 
 clean:
 	rm -rf $(VENV) demo_output

@@ -21,16 +21,16 @@ def peak_gb():
         return next(int(line.split()[1]) for line in file if line.startswith("VmHWM")) / 1e6
 """
 OURS = """
-import json, sys
+import json, sys, time
 import numpy as np
 import scipy.sparse as sp
 from smoothgraph import GraphLearner
 X = np.load(sys.argv[1], mmap_mode="r")
 learner = GraphLearner(int(sys.argv[3]), random_state=0).fit(X)
-sp.save_npz(sys.argv[2], learner.graph_)
+sp.save_npz(sys.argv[2], learner.graph_, compressed=False)
 print(json.dumps({"recall": learner.recall_, "search": learner.neighbors_, "degree": learner.n_neighbors_,
     "gap": learner.solution_.gap, "nodes_not_certified": learner.n_incomplete_, "stages": learner.seconds_,
-    "peak_gb": peak_gb()}))
+    "cpu_seconds": time.process_time(), "peak_gb": peak_gb()}))
 """
 THEIRS = """
 import json, sys

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
+BLOCK, NOISE = 100_000, np.float32(0.1)  # rows that are generated at a time, and their noise
+
 
 def folder() -> Path:
     path = Path(os.environ.get("SMOOTHGRAPH_DATA", ""))
@@ -33,3 +35,21 @@ def forest_cover(n: int = 100_000) -> np.ndarray:
 def words(n: int = 100_000) -> np.ndarray:
     with np.load(folder() / "words" / "glove6B100d_100k.npz") as file:
         return file["vectors"][:n]
+
+
+def jittered_molecules(n: int, path: Path, n_features: int = 32) -> None:
+    """Write n molecules, drawn anew as often as it takes, as a .npy file of float32 rows: projected at random, with noise.
+
+    The noise adds about 0.6 to a squared distance, less than the nearest molecules are apart, and no two rows are equal. A
+    block is in memory at a time, and the first rows are the same whatever n.
+    """
+    with np.load(folder() / "moses" / "moses_counts_1584663x68_uint8.npz") as file:
+        counts = file["X"]
+    rng = np.random.default_rng(0)
+    projection = rng.normal(size=(counts.shape[1], n_features)).astype(np.float32) / np.float32(np.sqrt(n_features))
+    X = np.lib.format.open_memmap(path, mode="w+", dtype=np.float32, shape=(n, n_features))
+    for begin in range(0, n, BLOCK):
+        block = counts[rng.integers(len(counts), size=BLOCK)].astype(np.float32) @ projection
+        block += NOISE * rng.standard_normal(block.shape, dtype=np.float32)
+        X[begin : begin + BLOCK] = block[: n - begin]
+    X.flush()

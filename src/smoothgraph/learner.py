@@ -146,7 +146,10 @@ class GraphLearner(TransformerMixin, BaseEstimator):
         """Learn the graph of the samples X (n, d), or of squared distances (n, n) with metric="precomputed"."""
         X = self._validated(X)
         with _threads(self.n_jobs):
-            return self._learn(*self._search(X))
+            samples, lists = self._search(X)
+            allowed = self._allow(samples, lists)
+            del lists  # solving needs the memory
+            return self._learn(samples, *allowed)
 
     def fit_transform(self, X, y=None) -> sp.csr_matrix:
         """Learn the graph of X and return it: `fit(X).graph_`."""
@@ -200,34 +203,38 @@ class GraphLearner(TransformerMixin, BaseEstimator):
             say(f"recall {lists.recall:.4f}" + ("" if lists.exact else ", estimated"))
             return samples, lists
 
-    def _learn(self, samples, lists):
-        """Stages 2 to 6: allowed edges, θ, solve and certify, graph."""
+    def _allow(self, samples, lists):
+        """Stages 2 and 3, allowed edges and θ: lists → (support, θ, its bounds, whether the lists are exact)."""
         with self._stage("candidates") as say:
             candidates = from_lists(lists) if isinstance(lists, NeighborLists) else lists
             if self.prior is not None:
-                prior = _checks.check_prior(self.prior, samples.n)
-                candidates = _allow_prior(candidates, prior, samples)
+                candidates = _allow_prior(candidates, _checks.check_prior(self.prior, samples.n), samples)
             say(f"{candidates.n_edges} allowed edges")
         with self._stage("theta") as say:
             bounds = self._bounds(lists, candidates)
             theta = self._given_theta() or float(np.sqrt(bounds.lower * bounds.upper))
             say(f"θ {theta:.6g}" + (f", bounds {bounds.lower:.6g} to {bounds.upper:.6g}" if bounds else ""))
+        return Support(candidates, self._width()), theta, bounds, isinstance(lists, NeighborLists) and lists.exact
+
+    def _learn(self, samples, support, theta, bounds, exact):
+        """Stages 4 to 6: solve and certify, graph. The support's edges are taken over."""
+        prior = None if self.prior is None else _checks.check_prior(self.prior, samples.n)
         delta = self._delta()
 
         def make_problem(candidates, theta):
-            prior_weights = None if self.prior is None else _at_edges(prior, candidates) / delta
+            prior_weights = None if prior is None else _at_edges(prior, candidates) / delta
             max_weight = np.inf if self.max_weight is None else self.max_weight / delta
             return Problem(candidates, theta, max_weight, prior_weights, float(self.prior_strength))
 
         with self._stage("solve") as say:
             start = time.perf_counter()
             settled = settle(
-                Support(candidates, self._width()),
+                support,
                 theta,
                 None if self._given_theta() else self.n_neighbors,
                 make_problem,
                 samples=samples,
-                exact=isinstance(lists, NeighborLists) and lists.exact,
+                exact=exact,
                 complete=self.complete,
                 tol=self.tol,
                 max_iter=self.max_iter,
@@ -334,7 +341,8 @@ def degree_path(X, n_neighbors: Iterable[int], **parameters) -> list[GraphLearne
             learner._validated(X)
             learner.neighbors_, learner.recall_ = widest.neighbors_, widest.recall_
             learner.seconds_ = {"neighbors": widest.seconds_["neighbors"]}
-            learner._learn(samples, lists.first(learner._width()) if isinstance(lists, NeighborLists) else lists)
+            own = lists.first(learner._width()) if isinstance(lists, NeighborLists) else lists
+            learner._learn(samples, *learner._allow(samples, own))
     return learners
 
 

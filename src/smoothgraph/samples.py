@@ -30,7 +30,7 @@ class Samples:
         # thousand rows is the middle of most, whatever a few far ones are.
         self._centre = None if sp.issparse(X) else np.median(self.X[:: 1 + self.n // 1000], axis=0).astype(self.dtype)
         blocks = (self._centred(self.X[s : s + COLUMNS]) for s in range(0, self.n, COLUMNS))
-        if not all(np.isfinite(4.0 * _squared_norms(block).max()) for block in blocks):
+        if not all(np.isfinite(4.0 * squared_norms(block).max()) for block in blocks):
             raise ValueError(
                 f"Squared distances overflow {self.X.dtype}: X holds values up to {abs(X).max():.3g}. "
                 "Rescale the features (StandardScaler), or remove sentinel values such as 1e20."
@@ -43,7 +43,7 @@ class Samples:
             X_new.sum_duplicates()
         if self.metric == "euclidean":
             return X_new
-        lengths = np.sqrt(_squared_norms(X_new))
+        lengths = np.sqrt(squared_norms(X_new))
         if not lengths.all():
             raise ValueError(
                 f"metric='cosine' needs rows of non-zero length, but row {int(np.argmin(lengths))} is all zeros. "
@@ -71,11 +71,11 @@ class Samples:
         kind = np.float64 if precise else self.dtype
         keep = 1.0 - (self.n_features + 16) * float(np.finfo(kind).eps) / 2.0
         Q = self._centred(Q).astype(kind, copy=False)
-        norms = keep * _squared_norms(Q)
+        norms = keep * squared_norms(Q)
         for begin in range(0, self.n if among is None else len(among), COLUMNS):
             columns = slice(begin, begin + COLUMNS)
             block = self._centred(self.X[columns if among is None else among[columns]]).astype(kind, copy=False)
-            block_norms = keep * _squared_norms(block)
+            block_norms = keep * squared_norms(block)
             if sp.issparse(block):
                 tile = (Q @ block.T).toarray()
                 tile *= -2.0
@@ -141,6 +141,7 @@ def over_blocks(work, count: int, size: int = ROWS) -> list:
         return list(pool.map(work, blocks(count, size)))
 
 
-def _squared_norms(X):
+def squared_norms(X):
+    """‖x‖² of every row."""
     with np.errstate(over="ignore"):
         return np.asarray(X.multiply(X).sum(axis=1)).ravel() if sp.issparse(X) else np.einsum("ij,ij->i", X, X)
