@@ -1,4 +1,4 @@
-"""Run the benchmarks named on the command line, or all that take minutes; print the figures and write benchmarks/results/NAME.json.
+"""Run the benchmarks named on the command line, or all that take minutes; print and write benchmarks/results/NAME.json.
 
 `python -m benchmarks report` turns what was written last into docs/benchmarks.md.
 """

@@ -72,16 +72,19 @@ def grow(support: Support, samples, nodes: np.ndarray, theta: float, lam: np.nda
     if compares(nodes, samples, exact):
         return _compare(support, samples, nodes, theta, lam)
     if support.extensions < EXTENSIONS and support.width < samples.n - 1:
-        return _extend(support, samples, nodes)
+        return _extend(support, samples, nodes, theta, lam)
     return replace(support, exhausted=True)
 
 
-def _extend(support, samples, nodes):
+def _extend(support, samples, nodes, theta, lam):
+    """Longer lists for `nodes`, cut where their certificate needs no more: at θz = λ and some slack."""
     width = min(FACTOR * support.width, samples.n - 1)
     lists, distances = np.empty((nodes.size, width), np.int32), np.empty((nodes.size, width), samples.dtype)
     for rows in blocks(nodes.size, ROWS):
         lists[rows], distances[rows] = _nearest_of_two_hops(samples, support.candidates, nodes[rows], width)
-    candidates = add_lists(support.candidates, nodes, lists, distances, reach(lists, distances, samples.n))
+    farthest = np.minimum(reach(lists, distances, samples.n), SLACK * lam[nodes] / theta)
+    lists[distances > farthest[:, None]] = -1
+    candidates = add_lists(support.candidates, nodes, lists, distances, farthest)
     return replace(support, candidates=candidates, width=width, extensions=support.extensions + 1)
 
 
