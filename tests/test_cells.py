@@ -1,5 +1,7 @@
 """Approximate lists against brute force."""
 
+import tracemalloc
+
 import numba
 import numpy as np
 import pytest
@@ -120,6 +122,23 @@ def test_few_samples_are_all_looked_at(rng, n):
     lists = find_neighbors(Samples(X), 5, ApproximateBackend(0))
     assert lists.recall == 1.0
     np.testing.assert_allclose(lists.distances, true_distances(X, k), rtol=1e-9)
+
+
+def test_a_memory_map_is_not_read_into_memory_whole(rng, tmp_path, monkeypatch):
+    monkeypatch.setattr(cells, "SIZE", 400)
+    X = np.lib.format.open_memmap(tmp_path / "X.npy", mode="w+", dtype=np.float32, shape=(30_000, 1000))
+    for begin in range(0, len(X), 1000):
+        X[begin : begin + 1000] = 100 * rng.random((1000, 1), np.float32) + rng.random((1000, 1000), np.float32)
+    X = np.load(tmp_path / "X.npy", mmap_mode="r")
+    assert np.shares_memory(GraphLearner(2).fit(X[:50])._samples.X, X)
+    before = numba.get_num_threads()
+    numba.set_num_threads(min(2, before))  # each has its own tile
+    tracemalloc.start()
+    find_neighbors(Samples(X), 4, ApproximateBackend(0))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    numba.set_num_threads(before)
+    assert peak < 0.75 * X.nbytes
 
 
 def test_the_graph_from_approximate_lists_is_nearly_the_optimum(small_cells, rng):

@@ -262,7 +262,7 @@ def _near_pairs(samples, nodes, among, limits, most):
 def _finish_all(samples, indices, width, order):
     """`_finish` for all samples in the given order, a part at a time: nothing of the size of the lists is held twice."""
     lists, distances = np.empty((samples.n, width), np.int32), np.empty((samples.n, width), samples.dtype)
-    for rows in blocks(samples.n, 64 * ROWS):
+    for rows in blocks(samples.n, 8 * ROWS):
         nodes = order[rows]
         lists[nodes], distances[nodes] = _finish(samples, nodes, indices[nodes], width)
     return lists, distances

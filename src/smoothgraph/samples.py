@@ -70,21 +70,34 @@ class Samples:
         """
         kind = np.float64 if precise else self.dtype
         keep = 1.0 - (self.n_features + 16) * float(np.finfo(kind).eps) / 2.0
-        Q = self._centred(Q).astype(kind, copy=False)
-        norms = keep * squared_norms(Q)
+        rows = self._with_norms(Q, kind, keep)
+        if not sp.issparse(Q):
+            rows = np.concatenate([-2.0 * rows[:, :-2], rows[:, -1:], rows[:, -2:-1]], axis=1)
         for begin in range(0, self.n if among is None else len(among), COLUMNS):
             columns = slice(begin, begin + COLUMNS)
-            block = self._centred(self.X[columns if among is None else among[columns]]).astype(kind, copy=False)
-            block_norms = keep * squared_norms(block)
-            if sp.issparse(block):
-                tile = (Q @ block.T).toarray()
+            block = self._with_norms(self.X[columns if among is None else among[columns]], kind, keep)
+            if sp.issparse(Q):
+                tile = (rows[0] @ block[0].T).toarray()
                 tile *= -2.0
-                tile += norms[:, None]
-                tile += block_norms
-            else:  # ‖q‖² − 2q·x + ‖x‖² as one product of the rows (−2q, ‖q‖², 1) and (x, 1, ‖x‖²)
-                ones, block_ones = np.ones_like(norms), np.ones_like(block_norms)
-                tile = np.column_stack([-2.0 * Q, norms, ones]) @ np.column_stack([block, block_ones, block_norms]).T
+                tile += rows[1][:, None]
+                tile += block[1]
+            else:
+                tile = rows @ block.T
             yield begin, tile
+
+    def _with_norms(self, X, kind, keep):
+        """(X, keep·‖x‖²) if X is sparse; else one array of rows (x, 1, keep·‖x‖²), x counted from the centre.
+
+        ‖q‖² − 2q·x + ‖x‖² is the product of the rows (−2q, ‖q‖², 1) and (x, 1, ‖x‖²).
+        """
+        if sp.issparse(X):
+            X = X.astype(kind, copy=False)
+            return X, keep * squared_norms(X)
+        rows = np.empty((X.shape[0], X.shape[1] + 2), kind)
+        x = rows[:, :-2]
+        np.subtract(X, self._centre, out=x)
+        rows[:, -2], rows[:, -1] = 1.0, keep * squared_norms(x)
+        return rows
 
     def distances(self, Q, lists):
         """Squared distances (r, K) of query r to the samples in its list; inf where the list has −1."""
