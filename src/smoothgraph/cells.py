@@ -10,7 +10,7 @@ that outlives it. Where there are thousands of centres, a sample meets only thos
 the work grows as n does.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -36,7 +36,7 @@ class Search:
         self.lists = np.full((samples.n, k), -1, np.int32)
         self.bounds = np.full((samples.n, k), np.inf, samples.dtype)  # of the distances in `lists`
         self.centres = _centres(samples, check_random_state(random_state).randint(2**31))
-        self.cells: Cells | None = None
+        self.cells: Any = None  # `Cells`, from the first call of `widen` on
         self.probes = 0
 
     @property

@@ -28,7 +28,7 @@ class Samples:
         self.dtype = self.X.dtype
         # Around the middle the products are small, and with them what rounding takes from the distances. The median of a
         # thousand rows is the middle of most, whatever a few far ones are.
-        self._centre = None if sp.issparse(X) else np.median(self.X[:: 1 + self.n // 1000], axis=0).astype(self.dtype)
+        self._centre: Any = None if sp.issparse(X) else np.median(self.X[:: 1 + self.n // 1000], axis=0).astype(self.dtype)
         blocks = (self._centred(self.X[s : s + COLUMNS]) for s in range(0, self.n, COLUMNS))
         if not all(np.isfinite(4.0 * squared_norms(block).max()) for block in blocks):
             raise ValueError(
