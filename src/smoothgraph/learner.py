@@ -245,7 +245,8 @@ class GraphLearner(TransformerMixin, BaseEstimator):
             weights = self.solution_.weights
             self.scale_ = scale_factor(weights, delta if self.scale is None else self.scale)
             self.graph_ = weights * self.scale_
-            self.n_components_ = int(connected_components(weights, directed=False, return_labels=False))
+            # Each edge is stored both ways: strongly connected is connected, and counting needs no transpose of the graph.
+            self.n_components_ = int(connected_components(weights, connection="strong", return_labels=False))
             say(f"{weights.nnz // 2} edges, {self.n_components_} components")
         self.theta_, self.theta_bounds_ = settled.problem.theta, bounds
         self.n_neighbors_, self.n_iter_ = weights.nnz / samples.n, self.solution_.n_iter
