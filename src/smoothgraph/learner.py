@@ -143,7 +143,10 @@ class GraphLearner(TransformerMixin, BaseEstimator):
         self.verbose = verbose
 
     def fit(self, X, y=None) -> "GraphLearner":
-        """Learn the graph of the samples X (n, d), or of squared distances (n, n) with metric="precomputed"."""
+        """Learn the graph of the samples X (n, d), or of squared distances (n, n) with metric="precomputed".
+
+        X may be a memory map of float32 or float64, `np.load(file, mmap_mode="r")`: it is then read a block at a time.
+        """
         X = self._validated(X)
         with _threads(self.n_jobs):
             samples, lists = self._search(X)
