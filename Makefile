@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 DATA ?=
 K ?= 10
 
-.PHONY: demo test test-interop lint types bench clean
+.PHONY: demo test test-interop lint types bench bench-full clean
 
 $(VENV)/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -32,6 +32,9 @@ test-interop: $(VENV)/installed  ## the exports against the real torch, scanpy, 
 
 bench: $(VENV)/installed  ## side-by-side measurements; SMOOTHGRAPH_DATA names the folder with the data sets
 	$(BIN)/python -m benchmarks
+
+bench-full: bench  ## and those that take long: ten million samples need 20 GB and the better part of an hour
+	$(BIN)/python -m benchmarks complete ten_million
 
 clean:
 	rm -rf $(VENV) demo_output

@@ -1,1 +1,1 @@
-"""Side-by-side measurements: `python -m benchmarks [NAME ...]`, or `make bench`. Every speed is a ratio from one run."""
+"""Side-by-side measurements: `python -m benchmarks [NAME ...]`, `make bench` or `make bench-full`. Every speed is a ratio."""

@@ -4,7 +4,8 @@ import time
 
 import numpy as np
 
-from smoothgraph import datasets, degree_path
+from benchmarks import data
+from smoothgraph import degree_path
 from smoothgraph.candidates import Candidates
 from smoothgraph.samples import Samples
 from smoothgraph.solvers import Problem, solve
@@ -13,7 +14,7 @@ N = 10_000
 
 
 def run():
-    X = datasets.mnist().X[:N].astype(np.float32)
+    X = data.some("mnist", N)
     everything = all_pairs(X)
     for learner in degree_path(X, [5, 10, 20], neighbors="exact", tol=1e-12):
         start = time.perf_counter()

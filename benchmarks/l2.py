@@ -7,7 +7,7 @@ from numba import njit, prange
 from scipy.sparse import csr_matrix
 from scipy.sparse.linalg import eigsh
 
-from smoothgraph import datasets
+from benchmarks import data
 from smoothgraph.candidates import from_lists
 from smoothgraph.models import l2 as judge
 from smoothgraph.neighbors import choose_backend, find_neighbors
@@ -20,12 +20,12 @@ GAP, K, CHECK_EVERY = 1e-6, 10, 10
 
 
 def run():
-    yield measure("10,000 words", datasets.words().X[:10_000])
-    yield measure("MNIST 60k", datasets.mnist("train").X)
+    yield measure("10,000 words", data.some("words", 10_000))
+    yield measure("MNIST 60k", data.some("mnist"))
 
 
 def measure(name, X):
-    samples = Samples(X.astype(np.float32))
+    samples = Samples(X)
     lists = find_neighbors(samples, 3 * K, choose_backend("approximate", samples, random_state=0))
     bounds = theta_bounds(lists, K, "l2")
     problem = L2Problem(from_lists(lists), float(np.sqrt(bounds.lower * bounds.upper)))

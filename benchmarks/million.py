@@ -6,9 +6,9 @@ import sys
 
 SCRIPT = """
 import json, resource
-import numpy as np
-from smoothgraph import GraphLearner, datasets
-X = datasets.molecules().X[:1_000_000].astype(np.float32)
+from benchmarks import data
+from smoothgraph import GraphLearner
+X = data.some("molecules", 1_000_000)
 GraphLearner(5, neighbors="approximate", random_state=0).fit(X[:30_000])  # so that loading our kernels is not measured
 learner = GraphLearner(5, neighbors="approximate", random_state=0, verbose=1).fit(X)
 print(json.dumps({

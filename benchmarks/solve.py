@@ -4,7 +4,7 @@ import time
 
 import numpy as np
 
-from smoothgraph import datasets
+from benchmarks import data
 from smoothgraph.candidates import from_lists
 from smoothgraph.neighbors import choose_backend, find_neighbors
 from smoothgraph.samples import Samples
@@ -16,8 +16,8 @@ K = 5
 
 
 def run():
-    for name, load in (("MNIST 60k", datasets.mnist), ("molecules 1M", datasets.molecules)):
-        yield measure(name, load().X[:1_000_000].astype(np.float32))
+    for name, data_set in (("MNIST 60k", "mnist"), ("molecules 1M", "molecules")):
+        yield measure(name, data.some(data_set, 1_000_000))
 
 
 def measure(name, X):

@@ -50,12 +50,29 @@ def test_longer_lists_for_some_nodes_add_their_edges(seed, data):
 
 def test_single_pairs_are_added_once_whatever_their_order(rng):
     X = blobs(20, 2, rng)
-    before = candidates_of(X, 2)
-    known = (int(before.nodes[0]), int(before.indices[0]))
-    pairs = [(0, 19), (19, 0), (5, 12), (0, 19), known]
+    before = as_dict(candidates_of(X, 2))
+    pairs = [(0, 19), (19, 0), (5, 12), (0, 19), next(iter(before))]
     i, j = np.array(pairs, np.int32).T
-    after = as_dict(add_pairs(before, i, j, ((X[i] - X[j]) ** 2).sum(axis=1)))
-    assert set(after) == set(as_dict(before)) | both_ways(pairs)
+    after = as_dict(add_pairs(candidates_of(X, 2), i, j, ((X[i] - X[j]) ** 2).sum(axis=1)))
+    assert set(after) == set(before) | both_ways(pairs)
+
+
+@pytest.mark.parametrize("spare", [0.0, 0.3, 10.0])
+def test_growing_again_and_again_keeps_every_edge_whether_there_is_room_or_not(rng, monkeypatch, spare):
+    monkeypatch.setattr("smoothgraph.candidates.SPARE", spare)
+    X = blobs(60, 2, rng)
+    candidates, entries = candidates_of(X, 2), as_dict(candidates_of(X, 2))
+    memory = candidates.indices.base
+    for _ in range(6):
+        i, j = rng.integers(60, size=(2, 40)).astype(np.int32)
+        i, j = i[i != j], j[i != j]
+        z = ((X[i] - X[j]) ** 2).sum(axis=1)
+        candidates = add_pairs(candidates, i, j, z)
+        for a, b, distance in zip(i.tolist(), j.tolist(), z.tolist(), strict=True):
+            entries.setdefault((a, b), distance)
+            entries.setdefault((b, a), distance)
+        assert as_dict(candidates) == entries
+    assert (candidates.indices.base is memory) == (spare == 10.0)
 
 
 def test_a_matrix_gives_its_entries_and_a_stored_zero_is_one():

@@ -60,11 +60,29 @@ def test_growing_ends_at_the_solution_over_all_pairs(rng):
 def test_extended_lists_are_almost_those_of_a_search(rng):
     X = blobs(2000, 4, rng)
     nodes = np.arange(0, 2000, 7, dtype=np.int32)
-    grown = certify._extend(Support(candidates_of(X, 15), 15), Samples(X), nodes)
+    grown = certify._extend(Support(candidates_of(X, 15), 15), Samples(X), nodes, 1.0, np.full(2000, np.inf))
     true_reach = lists_of(X, 60).reach[nodes]
     assert grown.width == 60
     assert np.median(grown.candidates.reach[nodes] / true_reach) < 1.05  # two hops miss a few of the 60 nearest
     assert (grown.candidates.reach[nodes] >= true_reach).all()
+
+
+def test_an_extension_lets_in_what_the_certificate_needs_and_no_more(rng):
+    """A cloud in which two hops lead from everybody to everybody, so that the longer lists are exact."""
+    X = rng.normal(size=(120, 2))
+    candidates = candidates_of(X, 60)
+    nodes = np.arange(0, 120, 2, dtype=np.int32)
+    before, lam = candidates.reach.copy(), rng.uniform(1.0, 1.5, size=120) * candidates.reach  # none is certified at θ = 1
+    known = set(zip(candidates.nodes.tolist(), candidates.indices.tolist(), strict=True))
+    grown = certify._extend(Support(candidates, 60), Samples(X), nodes, 1.0, lam).candidates
+    Z = ((X[:, None] - X[None]) ** 2).sum(axis=2)
+    allowed = set(zip(grown.nodes.tolist(), grown.indices.tolist(), strict=True))
+    assert (grown.reach[nodes] > before[nodes]).all()
+    assert (grown.reach <= np.maximum(before, certify.SLACK * lam)).all()
+    for i in nodes.tolist():
+        outside = [j for j in range(120) if j != i and (i, j) not in allowed]
+        assert all(Z[i, j] >= grown.reach[i] * (1 - 1e-12) for j in outside)
+    assert all(min(Z[i, j] - grown.reach[i], Z[i, j] - grown.reach[j]) <= 1e-9 for i, j in allowed - known)
 
 
 def test_a_comparison_stops_counting_when_lambda_has_risen_too_far(rng):

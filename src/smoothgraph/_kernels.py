@@ -291,17 +291,17 @@ def mark_new_edges(nodes, lists, place, indptr, indices):
 
 
 @threaded
-def merge_edges(nodes, lists, distances, new, indptr, indices, z, shares):
-    """The CSR with the edges marked `new` added at both of their ends.
+def rows_with(nodes, lists, new, indptr, shares):
+    """The indptr of the CSR with the edges marked `new` added at both of their ends.
 
-    The rows are cut into `shares`, each written by one thread that reads all of the lists: a row is filled in the order of
-    the lists, whatever their number.
+    The rows are cut into `shares`, each counted by one thread that reads all of the lists.
     """
     n = indptr.size - 1
     out = np.zeros(n + 1, np.int64)
-    out[1:] = indptr[1:] - indptr[:-1]
     for share in prange(shares):
         begin, end = share * n // shares, (share + 1) * n // shares
+        for i in range(begin, end):
+            out[i + 1] = indptr[i + 1] - indptr[i]
         for r in range(lists.shape[0]):
             for s in range(lists.shape[1]):
                 if new[r, s]:
@@ -312,16 +312,30 @@ def merge_edges(nodes, lists, distances, new, indptr, indices, z, shares):
                         out[j + 1] += 1
     for i in range(n):
         out[i + 1] += out[i]
-    columns, values = np.empty(out[n], np.int32), np.empty(out[n], z.dtype)
+    return out
+
+
+@compiled
+def move_rows(indptr, values, out, larger):
+    """Rows of `values` to where `out` has them, no earlier, the last one first: `larger` may begin with the same memory."""
+    for i in range(indptr.size - 2, -1, -1):
+        shift = out[i] - indptr[i]
+        for e in range(indptr[i + 1] - 1, indptr[i] - 1, -1):
+            larger[e + shift] = values[e]
+
+
+@threaded
+def fill_rows(nodes, lists, distances, new, indptr, out, columns, values, shares):
+    """The edges marked `new` into the rows `out`, behind the entries that the rows `indptr` had.
+
+    Shares as in `rows_with`: a row is filled in the order of the lists, whatever their number.
+    """
+    n = indptr.size - 1
     cursor = np.empty(n, np.int64)
     for share in prange(shares):
         begin, end = share * n // shares, (share + 1) * n // shares
         for i in range(begin, end):
-            size = indptr[i + 1] - indptr[i]
-            cursor[i] = out[i] + size
-            for e in range(size):
-                columns[out[i] + e] = indices[indptr[i] + e]
-                values[out[i] + e] = z[indptr[i] + e]
+            cursor[i] = out[i] + indptr[i + 1] - indptr[i]
         for r in range(lists.shape[0]):
             for s in range(lists.shape[1]):
                 if new[r, s]:
@@ -332,7 +346,6 @@ def merge_edges(nodes, lists, distances, new, indptr, indices, z, shares):
                     if begin <= j < end:
                         columns[cursor[j]], values[cursor[j]] = i, distances[r, s]
                         cursor[j] += 1
-    return out, columns, values
 
 
 @threaded

@@ -2,6 +2,9 @@
 
 In: neighbour lists, or a sparse matrix of squared distances. Out: `Candidates`: every allowed edge once at each of its two
 ends, with its squared distance, in CSR arrays, and how far each node has looked. Columns are not sorted.
+
+These arrays are the largest there are. They have room to grow, and adding edges takes them over: of the `Candidates` that edges
+were added to, only `indptr` and `reach` stay as they were.
 """
 
 import os
@@ -39,6 +42,9 @@ class Candidates:
     def nodes(self) -> np.ndarray:
         """The node of each entry of `indices`: the row numbers of the CSR arrays."""
         return np.repeat(np.arange(self.n, dtype=np.int32), np.diff(self.indptr))
+
+
+SPARE = 1.0  # room to grow, as a share of the entries: memory costs nothing until it is written to
 
 
 def from_lists(lists: NeighborLists) -> Candidates:
@@ -113,10 +119,20 @@ def add_pairs(candidates: Candidates, i, j, z) -> Candidates:
 
 
 def _merge(candidates, nodes, lists, distances, place, reach):
-    csr = candidates.indptr, candidates.indices
-    new = _kernels.mark_new_edges(nodes, lists, place, *csr)
+    before, shares = candidates.indptr, numba.get_num_threads()
+    new = _kernels.mark_new_edges(nodes, lists, place, before, candidates.indices)
     if not new.any():
         return replace(candidates, reach=reach)
-    shares = numba.get_num_threads()
-    indptr, indices, z = _kernels.merge_edges(nodes, lists, distances, new, *csr, candidates.z, shares)
+    indptr = _kernels.rows_with(nodes, lists, new, before, shares)
+    indices, z = (_with_room(values, before, indptr) for values in (candidates.indices, candidates.z))
+    _kernels.fill_rows(nodes, lists, distances, new, before, indptr, indices, z, shares)
     return Candidates(indptr, indices, z, reach)
+
+
+def _with_room(values, before, indptr):
+    """The rows `before` of `values` moved apart to those of `indptr`, in the same memory if it has the room."""
+    count, room = int(indptr[-1]), values if values.base is None else values.base
+    if room.size < count:
+        room = np.empty(count + int(SPARE * count), values.dtype)
+    _kernels.move_rows(before, values, indptr, room)
+    return room[:count]

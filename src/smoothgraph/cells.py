@@ -6,23 +6,26 @@ In: samples, the length of the lists. Out: `Search.lists`, lists of sample numbe
 k-means on a part of the samples makes cells of about a thousand. Every sample is held against the samples of the few cells
 whose centres are nearest to it, by matrix products, which is what processors do best; a list that is nearly right then
 becomes better by looking at the neighbours of one's neighbours. Nothing is compiled in the process, and nothing is built
-that outlives it.
+that outlives it. Where there are thousands of centres, a sample meets only those around the landmark it is nearest to, so that
+the work grows as n does.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_random_state
 
 from smoothgraph import _kernels
-from smoothgraph.samples import ROWS, blocks, over_blocks
+from smoothgraph.samples import ROWS, blocks, over_blocks, squared_norms
 
 SIZE, LARGEST = 1000, 8000  # samples of a cell on average, and at most: many equal samples would all fall into one
 PROBES = 5  # cells that a sample is held against at first
 SAMPLES_PER_CELL, ROUNDS = 64, 6  # of k-means
+LANDMARKS, AROUND = 50, 1000  # one centre in so many is a landmark, with so many centres around it
 FIRST = 12  # nearest neighbours whose neighbours are looked at
 MOST_TWO_HOPS = 256
+SHARES = 8  # that writing the graph of nearest neighbours is cut into
 
 
 class Search:
@@ -33,7 +36,7 @@ class Search:
         self.lists = np.full((samples.n, k), -1, np.int32)
         self.bounds = np.full((samples.n, k), np.inf, samples.dtype)  # of the distances in `lists`
         self.centres = _centres(samples, check_random_state(random_state).randint(2**31))
-        self.cells: Cells | None = None
+        self.cells: Any = None  # `Cells`, from the first call of `widen` on
         self.probes = 0
 
     @property
@@ -48,7 +51,7 @@ class Search:
             self.cells = Cells.of(nearest[:, 0])
             nearest[:, 0] = self.cells.home
         for probe in range(seen, self.probes):
-            _look_into(self.samples, self.cells, nearest[:, probe], self.lists, self.bounds, own=probe == 0)
+            _look_into(self.samples, self.cells, nearest[:, probe], self.lists, self.bounds)
 
 
 class Cells(NamedTuple):
@@ -95,54 +98,98 @@ def _dense(X):
 
 
 def _nearest_centres(samples, nodes, centres, count):
-    """The numbers of the `count` centres nearest to each of `nodes`, nearest first."""
-    norms = np.einsum("ij,ij->i", centres, centres)
+    """The numbers of the `count` centres nearest to each of `nodes`, nearest first.
 
-    def block(rows):
-        tile = np.asarray(norms - 2.0 * (samples.own(nodes[rows]) @ centres.T), order="C")
-        if count == 1:
-            return tile.argmin(axis=1)[:, None].astype(np.int32)
-        nearest, best = np.full((len(tile), count), -1, np.int32), np.full((len(tile), count), np.inf, tile.dtype)
-        _kernels.keep_smallest(tile, 0, np.full(len(tile), -1, np.int32), nearest, best)
-        return np.take_along_axis(nearest, np.argsort(best, axis=1, kind="stable"), axis=1)
+    Of many centres only those AROUND the landmark nearest to a sample are looked at.
+    """
+    if len(centres) <= max(2 * AROUND, count):
+        part = over_blocks(lambda rows: _nearest_of(samples.own(nodes[rows]), centres, count), len(nodes))
+        return np.concatenate(part)
+    landmarks = centres[::LANDMARKS]
+    groups = _Groups.of(_nearest_centres(samples, nodes, landmarks, 1)[:, 0], len(landmarks))
+    near = [_nearest_of(landmark[None], centres, max(AROUND, count))[0] for landmark in landmarks]
+    nearest = np.empty((len(nodes), count), np.int32)
 
-    return np.concatenate(over_blocks(block, len(nodes)))
+    def one(landmark, part):
+        around = near[landmark]
+        nearest[part] = around[_nearest_of(samples.own(nodes[part]), centres[around], count)]
+
+    groups.each(one)
+    return nearest
 
 
-def _look_into(samples, cells, probed, lists, bounds, own):
-    """Hold every sample i against the members of cell probed[i]. Each is in one task only, so none waits for another."""
-    order = np.argsort(probed, kind="stable").astype(np.int32)
-    ptr = np.searchsorted(probed[order], np.arange(cells.ptr.size))
-    tasks = [(cell, begin) for cell in range(cells.ptr.size - 1) for begin in range(ptr[cell], ptr[cell + 1], ROWS)]
+def _nearest_of(Q, centres, count):
+    """The same by comparing each of Q with all centres."""
+    tile = np.asarray(squared_norms(centres) - 2.0 * (Q @ centres.T), order="C")
+    if count == 1:
+        return tile.argmin(axis=1)[:, None].astype(np.int32)
+    nearest, best = np.full((len(tile), count), -1, np.int32), np.full((len(tile), count), np.inf, tile.dtype)
+    _kernels.keep_smallest(tile, 0, np.full(len(tile), -1, np.int32), nearest, best)
+    return np.take_along_axis(nearest, np.argsort(best, axis=1, kind="stable"), axis=1)
 
-    def one(rows):
-        cell, begin = tasks[rows.start]
-        nodes = order[begin : min(begin + ROWS, ptr[cell + 1])]
+
+class _Groups(NamedTuple):
+    """Places `order[ptr[g]:ptr[g+1]]` are those of group g."""
+
+    order: np.ndarray
+    ptr: np.ndarray
+
+    @classmethod
+    def of(cls, group, count):
+        order = np.argsort(group, kind="stable").astype(np.int32)
+        return cls(order, np.searchsorted(group, np.arange(count + 1), sorter=order))
+
+    def each(self, work):
+        """work(group, some of its places) for all of them, in threads. Each place is in one task only."""
+        ptr = self.ptr.tolist()
+        tasks = [
+            (group, begin, min(begin + ROWS, end))
+            for group, end in enumerate(ptr[1:])
+            for begin in range(ptr[group], end, ROWS)
+        ]
+
+        def one(rows):
+            group, begin, end = tasks[rows.start]
+            work(group, self.order[begin:end])
+
+        over_blocks(one, len(tasks), 1)
+
+
+def _look_into(samples, cells, probed, lists, bounds):
+    """Hold every sample i against the members of cell probed[i], itself left out."""
+
+    def one(cell, nodes):
         members = cells.members[cells.ptr[cell] : cells.ptr[cell + 1]]
+        if not members.size:
+            return
         # Places among the members are numbers from 0 on; who was found before is written as a number below −1.
         found, best = -2 - lists[nodes], bounds[nodes]
-        place = np.arange(begin, begin + nodes.size, dtype=np.int32) - ptr[cell] if own else np.full(nodes.size, -1, np.int32)
+        place = np.searchsorted(members, nodes)
+        own = np.where(members[np.minimum(place, members.size - 1)] == nodes, place, -1).astype(np.int32)
         for first, tile in samples.bound_tiles(samples.own(nodes), among=members):
-            _kernels.keep_smallest(tile, first, place.astype(np.int32), found, best)
-        lists[nodes] = np.where(found >= 0, members[np.maximum(found, 0)], -2 - found) if members.size else -2 - found
+            _kernels.keep_smallest(tile, first, own, found, best)
+        lists[nodes] = np.where(found >= 0, members[np.maximum(found, 0)], -2 - found)
         bounds[nodes] = best
 
-    over_blocks(one, len(tasks), 1)
+    _Groups.of(probed, cells.ptr.size - 1).each(one)
 
 
-def refine(samples, lists: np.ndarray, distances: np.ndarray, changed: np.ndarray) -> np.ndarray:
+def refine(samples, lists: np.ndarray, distances: np.ndarray, changed: np.ndarray, order: np.ndarray) -> np.ndarray:
     """Look at the neighbours of the nearest neighbours, in both directions, and let the lists (ascending) have the nearer ones.
 
-    Only samples that were `changed` last time, or list one that was, look again: the others rarely find something. Works in
-    place; returns who is changed now.
+    Only samples that were `changed` last time, or list one that was, look again: the others rarely find something. They are
+    visited in the given `order`, in which samples near each other should be near: their neighbours are then in the cache.
+    Works in place; returns who is changed now.
     """
     n, k = lists.shape
     everybody = np.arange(n, dtype=np.int32)
     nearest, no_edges = np.ascontiguousarray(lists[:, :FIRST]), (np.zeros(n + 1, np.int64), np.empty(0, np.int32))
-    active = np.flatnonzero(changed | changed[nearest].any(axis=1)).astype(np.int32)
+    active = order[(changed | changed[nearest].any(axis=1))[order]]
     new = _kernels.mark_new_edges(everybody, nearest, everybody, *no_edges)
-    unused = np.zeros(nearest.shape, np.int8)
-    indptr, indices, _ = _kernels.merge_edges(everybody, nearest, unused, new, *no_edges, unused[:0, 0], 8)
+    indptr = _kernels.rows_with(everybody, nearest, new, no_edges[0], SHARES)
+    indices, no_distances = np.empty(indptr[-1], np.int32), (np.zeros(nearest.shape, np.int8), np.empty(indptr[-1], np.int8))
+    _kernels.fill_rows(everybody, nearest, no_distances[0], new, no_edges[0], indptr, indices, no_distances[1], SHARES)
+    del new, nearest, no_distances
     changed = np.zeros(n, np.bool_)
     for rows in blocks(active.size, 8 * ROWS):
         nodes = active[rows]

@@ -22,11 +22,13 @@ import numpy as np
 from smoothgraph import _kernels
 from smoothgraph.candidates import Candidates, add_lists, add_pairs
 from smoothgraph.neighbors import pairs_nearer_than, reach
-from smoothgraph.samples import ROWS
+from smoothgraph.samples import ROWS, blocks
 
 FACTOR, EXTENSIONS = 4, 2  # lists of nodes that need it become this many times longer, so many times
 SLACK = 1.1  # pairs are let in up to this factor beyond what is needed, so that λ and θ may still move
-COMPARE_WORK = 2e11  # multiplications that comparing with every sample may cost when the lists are approximate: seconds
+# Multiplications that comparing with every sample may cost when the lists are approximate, seconds; of more than a million
+# samples, where all the rest takes longer too, so many for every million.
+COMPARE_WORK = 2e11
 # Comparing gives up when it finds more pairs than either: groups of duplicates have n² pairs of positive weight.
 PAIRS_PER_NODE, PAIRS = 50, 10_000_000
 MOST_TWO_HOPS = 1024
@@ -78,7 +80,8 @@ def compares(nodes: np.ndarray, samples, exact: bool) -> bool:
     With exact lists a comparison costs what longer lists would and lets in no more than is needed; with approximate ones it
     is made where it is affordable.
     """
-    return exact or float(nodes.size) * samples.n * (samples.n_features + 60) <= COMPARE_WORK
+    work = float(nodes.size) * samples.n * (samples.n_features + 60)
+    return exact or work <= COMPARE_WORK * max(1.0, samples.n / 1e6)
 
 
 def grow(support: Support, samples, nodes: np.ndarray, theta: float, lam: np.ndarray, exact: bool) -> Support:
@@ -86,16 +89,19 @@ def grow(support: Support, samples, nodes: np.ndarray, theta: float, lam: np.nda
     if compares(nodes, samples, exact):
         return _compare(support, samples, nodes, theta, lam)
     if support.extensions < EXTENSIONS and support.width < samples.n - 1:
-        return _extend(support, samples, nodes)
+        return _extend(support, samples, nodes, theta, lam)
     return replace(support, exhausted=True)
 
 
-def _extend(support, samples, nodes):
+def _extend(support, samples, nodes, theta, lam):
+    """Longer lists for `nodes`, cut where their certificate needs no more, with some slack."""
     width = min(FACTOR * support.width, samples.n - 1)
-    blocks = (nodes[begin : begin + ROWS] for begin in range(0, nodes.size, ROWS))
-    found = [_nearest_of_two_hops(samples, support.candidates, block, width) for block in blocks]
-    lists, distances = (np.concatenate(parts) for parts in zip(*found, strict=True))
-    candidates = add_lists(support.candidates, nodes, lists, distances, reach(lists, distances, samples.n))
+    lists, distances = np.empty((nodes.size, width), np.int32), np.empty((nodes.size, width), samples.dtype)
+    for rows in blocks(nodes.size, ROWS):
+        lists[rows], distances[rows] = _nearest_of_two_hops(samples, support.candidates, nodes[rows], width)
+    farthest = np.minimum(reach(lists, distances, samples.n), SLACK * _needed(support.stretch, lam)[nodes] / theta)
+    lists[distances > farthest[:, None]] = -1
+    candidates = add_lists(support.candidates, nodes, lists, distances, farthest)
     return replace(support, candidates=candidates, width=width, extensions=support.extensions + 1)
 
 
@@ -104,7 +110,7 @@ def _nearest_of_two_hops(samples, candidates, nodes, width):
     lists = _kernels.two_hops(nodes, candidates.indptr, candidates.indices, most)
     distances = samples.distances(samples.own(nodes), lists)
     _kernels.tidy_lists(nodes, lists, distances, width)
-    return lists[:, :width].copy(), distances[:, :width].copy()
+    return lists[:, :width], distances[:, :width]
 
 
 def _compare(support, samples, nodes, theta, lam):

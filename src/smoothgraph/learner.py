@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterable
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
@@ -25,6 +25,16 @@ from smoothgraph.samples import ROWS, DistanceMatrix, Samples
 from smoothgraph.settle import settle
 from smoothgraph.solvers import daitch, l2
 from smoothgraph.theta import node_thetas, theta_bounds
+
+
+class _Allowed(NamedTuple):
+    """What is left of the neighbour lists for the solve."""
+
+    support: Support
+    exact: bool = False
+    recipe: Any = None
+    theta: Any = None
+    bounds: Any = None
 
 
 class GraphLearner(TransformerMixin, BaseEstimator):
@@ -189,11 +199,18 @@ class GraphLearner(TransformerMixin, BaseEstimator):
         self.verbose = verbose
 
     def fit(self, X, y=None) -> "GraphLearner":
-        """Learn the graph of the samples X (n, d), or of squared distances (n, n) with metric="precomputed"."""
+        """Learn the graph of the samples X (n, d), or of squared distances (n, n) with metric="precomputed".
+
+        X may be a memory map of float32 or float64, `np.load(file, mmap_mode="r")`: it is then read a block at a time.
+        """
         X = self._validated(X)
         with _threads(self.n_jobs):
             self._samples, lists = self._search(X)
-            return self._learn(self._samples, lists)
+            if self.model in baselines.MODELS:
+                return self._weigh_lists(lists)
+            allowed = self._allow(lists)
+            del lists  # solving needs the memory
+            return self._learn(allowed)
 
     def fit_transform(self, X, y=None) -> sp.csr_matrix:
         """Learn the graph of X and return it: `fit(X).graph_`."""
@@ -258,66 +275,71 @@ class GraphLearner(TransformerMixin, BaseEstimator):
             say(f"recall {lists.recall:.4f}" + ("" if lists.exact else ", estimated"))
             return samples, lists
 
-    def _learn(self, samples, lists):
-        """Stages 2 to 6, by model."""
-        if self.model in baselines.MODELS:
-            return self._weigh_lists(samples, lists)
-        if self.model in daitch.MODELS:
-            return self._fit_means(samples, lists)
-        return self._settle(samples, lists)
-
-    def _weigh_lists(self, samples, lists):
+    def _weigh_lists(self, lists):
         """The nearest-neighbour graphs: nothing is learned."""
         with self._stage("graph") as say:
             width = baselines.widths(lists, self.model, self.sigma)
             self._keep(baselines.knn_graph(lists, self.model, width, self.mutual), say)
         self.solution_ = self.theta_ = self.theta_bounds_ = self.n_incomplete_ = self.joining_edges_ = None
         self.n_iter_ = 0
-        self._rows: Any = partial(baselines.new_rows, samples, k=lists.indices.shape[1], model=self.model, width=width)
+        k = lists.indices.shape[1]
+        self._rows: Any = partial(baselines.new_rows, self._samples, k=k, model=self.model, width=width)
         return self
 
-    def _fit_means(self, samples, lists):
-        """The models of Daitch: each sample near the weighted mean of its neighbours."""
-        X = samples.X if self.projection is None else daitch.project(samples.X, self.projection, self.random_state)
+    def _allow(self, lists) -> "_Allowed":
+        """Stages 2 and 3, allowed edges and θ."""
         with self._stage("candidates") as say:
             candidates = from_lists(lists) if isinstance(lists, NeighborLists) else lists
+            prior = None if self.prior is None else _checks.check_prior(self.prior, candidates.n)
+            candidates = candidates if prior is None else _allow_prior(candidates, prior, self._samples)
             say(f"{candidates.n_edges} allowed edges")
+        if self.model in daitch.MODELS:
+            return _Allowed(Support(candidates, self._width()))
+        with self._stage("theta") as say:
+            stretch = self._stretch(lists, candidates)
+            bounds = self._bounds(lists, candidates, stretch)
+            theta = self._given_theta() or float(np.sqrt(bounds.lower * bounds.upper))
+            say(f"θ {theta:.6g}" + (f", bounds {bounds.lower:.6g} to {bounds.upper:.6g}" if bounds else ""))
+        delta = self._delta()
+        recipe = Recipe(
+            self.model,
+            stretch,
+            max_weight=np.inf if self.max_weight is None else self.max_weight / delta,
+            prior=None if prior is None else prior / delta,
+            prior_strength=float(self.prior_strength),
+        )
+        exact = isinstance(lists, NeighborLists) and lists.exact
+        return _Allowed(Support(candidates, self._width(), stretch), exact, recipe, theta, bounds)
+
+    def _learn(self, allowed: "_Allowed"):
+        """Stages 4 to 6, by model. The allowed edges are taken over."""
+        return self._fit_means(allowed) if self.model in daitch.MODELS else self._settle(allowed)
+
+    def _fit_means(self, allowed):
+        """The models of Daitch: each sample near the weighted mean of its neighbours."""
+        X, n, candidates = self._samples.X, self._samples.n, allowed.support.candidates
         with self._stage("solve") as say:
+            if self.projection is not None:
+                X = daitch.project(X, self.projection, self.random_state)
             mu = None if self.model == "hard" else self.mu or daitch.default_mu(X, candidates)
-            self.n_incomplete_ = samples.n
-            if self.complete and samples.n <= daitch.MOST_COMPLETE:
+            self.n_incomplete_ = n
+            if self.complete and n <= daitch.MOST_COMPLETE:
                 solved = daitch.solve_complete(X, candidates, mu, self.tol, self.max_iter)
-                self.solution_, candidates, self.n_incomplete_ = solved
+                self.solution_, _, self.n_incomplete_ = solved
             else:
                 self.solution_ = daitch.solve(X, candidates, mu, self.tol, self.max_iter)
-            say(f"gap {self.solution_.gap:.1e}, {samples.n - self.n_incomplete_} nodes certified")
+            say(f"gap {self.solution_.gap:.1e}, {n - self.n_incomplete_} nodes certified")
         with self._stage("graph") as say:
             self._keep(self.solution_.weights, say)
         self.theta_ = self.theta_bounds_ = self.joining_edges_ = self._rows = None
         self.n_iter_ = self.solution_.n_iter
         return self
 
-    def _settle(self, samples, lists):
-        """The log and ℓ2 models: allowed edges, θ, solve and certify, join parts, graph."""
-        with self._stage("candidates") as say:
-            candidates = from_lists(lists) if isinstance(lists, NeighborLists) else lists
-            prior = None if self.prior is None else _checks.check_prior(self.prior, samples.n)
-            candidates = candidates if prior is None else _allow_prior(candidates, prior, samples)
-            say(f"{candidates.n_edges} allowed edges")
-        with self._stage("theta") as say:
-            stretch = self._stretch(lists, candidates)
-            bounds = self._bounds(lists, candidates, stretch)
-            theta = self._given_theta() or float(np.sqrt(bounds.lower * bounds.upper))
-            say(f"θ {theta:.6g}" + (f", bounds {bounds.lower:.6g} to {bounds.upper:.6g}" if bounds else ""))
+    def _settle(self, allowed):
+        """The log and ℓ2 models: solve and certify, join parts, graph."""
+        recipe, samples = allowed.recipe, self._samples
         with self._stage("solve") as say:
-            start, delta = time.perf_counter(), self._delta()
-            recipe = Recipe(
-                self.model,
-                stretch,
-                max_weight=np.inf if self.max_weight is None else self.max_weight / delta,
-                prior=None if prior is None else prior / delta,
-                prior_strength=float(self.prior_strength),
-            )
+            start = time.perf_counter()
 
             def resettle(support, theta, recipe, lam=None, land=True):
                 return settle(
@@ -327,24 +349,24 @@ class GraphLearner(TransformerMixin, BaseEstimator):
                     recipe,
                     lam=lam,
                     samples=samples,
-                    exact=isinstance(lists, NeighborLists) and lists.exact,
+                    exact=allowed.exact,
                     complete=self.complete,
                     tol=self.tol,
                     max_iter=self.max_iter,
                     say=say,
                 )
 
-            settled = resettle(Support(candidates, self._width(), stretch), theta, recipe)
+            settled = resettle(allowed.support, allowed.theta, recipe)
             if self.connect:
                 settled, recipe = connect(settled, recipe, samples, resettle, say)
             self.joining_edges_ = np.stack([recipe.joints.i, recipe.joints.j], axis=1)
             self.solution_ = recipe.finish(settled.problem, settled.point, self.tol, start)
         with self._stage("graph") as say:
             self._keep(self.solution_.weights, say)
-        self.theta_, self.theta_bounds_ = settled.problem.theta, bounds
+        self.theta_, self.theta_bounds_ = settled.problem.theta, allowed.bounds
         self.n_iter_, self.n_incomplete_ = self.solution_.n_iter, int(settled.failing.size)
         self._rows = partial(
-            new_rows, self._fitted(samples, settled.problem, self.solution_.dual, stretch), ratio=settled.problem.shrink
+            new_rows, self._fitted(settled.problem, self.solution_.dual, recipe.stretch), ratio=settled.problem.shrink
         )
         return self
 
@@ -352,19 +374,20 @@ class GraphLearner(TransformerMixin, BaseEstimator):
         """The graph, scaled, and what it looks like."""
         self.scale_ = scale_factor(weights, self._delta() if self.scale is None else self.scale)
         self.graph_ = weights * self.scale_
-        self.n_components_ = int(connected_components(weights, directed=False, return_labels=False))
+        # Each edge is stored both ways: strongly connected is connected, and counting needs no transpose of the graph.
+        self.n_components_ = int(connected_components(weights, connection="strong", return_labels=False))
         self.n_isolated_ = int(np.count_nonzero(np.diff(weights.indptr) == 0))
         self.n_neighbors_ = weights.nnz / weights.shape[0]
         say(f"{weights.nnz // 2} edges, {self.n_components_} components")
 
-    def _fitted(self, samples, problem, dual, stretch):
+    def _fitted(self, problem, dual, stretch):
         """What rows for new samples need."""
         lam = dual * problem.shrink
         if self.model == "l2":
             solve_rows = partial(l2.new_rows, level=1.0 + float(lam.mean()))
         else:
             solve_rows = partial(_kernels.new_rows, upper=problem.arrays[-1])
-        return Fitted(samples, solve_rows, problem.theta * problem.shrink, lam, self.n_neighbors, self.locality, stretch)
+        return Fitted(self._samples, solve_rows, problem.theta * problem.shrink, lam, self.n_neighbors, self.locality, stretch)
 
     def _stretch(self, lists, candidates):
         """θᵢ^(γ/2) of every node, γ = `locality`; None without it."""
@@ -465,7 +488,11 @@ def degree_path(X, n_neighbors: Iterable[int], **parameters) -> list[GraphLearne
             learner.neighbors_, learner.recall_ = widest.neighbors_, widest.recall_
             learner.seconds_ = {"neighbors": widest.seconds_["neighbors"]}
             learner._samples = samples
-            learner._learn(samples, lists.first(learner._width()) if isinstance(lists, NeighborLists) else lists)
+            own = lists.first(learner._width()) if isinstance(lists, NeighborLists) else lists
+            if learner.model in baselines.MODELS:
+                learner._weigh_lists(own)
+            else:
+                learner._learn(learner._allow(own))
     return learners
 
 

@@ -101,6 +101,7 @@ class ApproximateBackend:
 
     def __init__(self, random_state=None):
         self.random_state = random_state
+        self.order: np.ndarray | None = None  # the samples, those of a cell together, once they were searched
 
     def __call__(self, samples, k, sampled=None):
         search = cells.Search(samples, k, self.random_state)
@@ -109,6 +110,7 @@ class ApproximateBackend:
             recall = sampled.recall(_finish(samples, sampled.nodes, search.lists[sampled.nodes], k)[1])
             if recall >= WORTH_REFINING or search.saw_all:
                 break
+        self.order = search.cells.members
         return search.lists
 
 
@@ -157,7 +159,8 @@ def find_neighbors(samples, k: int, backend: Backend) -> NeighborLists:
     k = min(k, samples.n - 1)
     sampled = None if backend.exact else Sampled(samples, k)
     indices = backend(samples, k, sampled)
-    lists, distances = _finish_all(samples, indices, indices.shape[1] if isinstance(backend, GivenBackend) else k)
+    order = backend.order if isinstance(backend, ApproximateBackend) else np.arange(samples.n, dtype=np.int32)
+    lists, distances = _finish_all(samples, indices, indices.shape[1] if isinstance(backend, GivenBackend) else k, order)
     del indices
     counts = np.count_nonzero(lists >= 0, axis=1)
     if not counts.all():
@@ -166,16 +169,16 @@ def find_neighbors(samples, k: int, backend: Backend) -> NeighborLists:
             "least. Ask for more neighbours, or use neighbors='exact'."
         )
     if isinstance(backend, ApproximateBackend):
-        _refine(samples, lists, distances, sampled)
+        _refine(samples, lists, distances, sampled, order)
     recall = 1.0 if sampled is None else sampled.recall(distances[sampled.nodes])
     return NeighborLists(lists, distances, backend.name, backend.exact, recall)
 
 
-def _refine(samples, lists, distances, sampled):
+def _refine(samples, lists, distances, sampled, order):
     """Neighbours of neighbours, in place, as long as that makes the lists better."""
     changed, before = np.ones(samples.n, np.bool_), sampled.recall(distances[sampled.nodes])
     for _ in range(REFINEMENTS):
-        changed = cells.refine(samples, lists, distances, changed)
+        changed = cells.refine(samples, lists, distances, changed, order)
         recall = sampled.recall(distances[sampled.nodes])
         if recall - before < LITTLE:
             break
@@ -293,12 +296,12 @@ def _near_pairs(samples, nodes, among, limits, stretch, most):
     return np.concatenate(found, axis=1)
 
 
-def _finish_all(samples, indices, width):
-    """`_finish` for all samples, a part at a time, so that nothing of the size of the lists is held twice."""
-    nodes = np.arange(samples.n, dtype=np.int32)
+def _finish_all(samples, indices, width, order):
+    """`_finish` for all samples in the given order, a part at a time: nothing of the size of the lists is held twice."""
     lists, distances = np.empty((samples.n, width), np.int32), np.empty((samples.n, width), samples.dtype)
-    for rows in blocks(samples.n, 64 * ROWS):
-        lists[rows], distances[rows] = _finish(samples, nodes[rows], indices[rows], width)
+    for rows in blocks(samples.n, 8 * ROWS):
+        nodes = order[rows]
+        lists[nodes], distances[nodes] = _finish(samples, nodes, indices[nodes], width)
     return lists, distances
 
 

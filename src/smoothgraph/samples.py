@@ -28,9 +28,9 @@ class Samples:
         self.dtype = self.X.dtype
         # Around the middle the products are small, and with them what rounding takes from the distances. The median of a
         # thousand rows is the middle of most, whatever a few far ones are.
-        self._centre = None if sp.issparse(X) else np.median(self.X[:: 1 + self.n // 1000], axis=0).astype(self.dtype)
+        self._centre: Any = None if sp.issparse(X) else np.median(self.X[:: 1 + self.n // 1000], axis=0).astype(self.dtype)
         blocks = (self._centred(self.X[s : s + COLUMNS]) for s in range(0, self.n, COLUMNS))
-        if not all(np.isfinite(4.0 * _squared_norms(block).max()) for block in blocks):
+        if not all(np.isfinite(4.0 * squared_norms(block).max()) for block in blocks):
             raise ValueError(
                 f"Squared distances overflow {self.X.dtype}: X holds values up to {abs(X).max():.3g}. "
                 "Rescale the features (StandardScaler), or remove sentinel values such as 1e20."
@@ -43,7 +43,7 @@ class Samples:
             X_new.sum_duplicates()
         if self.metric == "euclidean":
             return X_new
-        lengths = np.sqrt(_squared_norms(X_new))
+        lengths = np.sqrt(squared_norms(X_new))
         if not lengths.all():
             raise ValueError(
                 f"metric='cosine' needs rows of non-zero length, but row {int(np.argmin(lengths))} is all zeros. "
@@ -70,21 +70,34 @@ class Samples:
         """
         kind = np.float64 if precise else self.dtype
         keep = 1.0 - (self.n_features + 16) * float(np.finfo(kind).eps) / 2.0
-        Q = self._centred(Q).astype(kind, copy=False)
-        norms = keep * _squared_norms(Q)
+        rows = self._with_norms(Q, kind, keep)
+        if not sp.issparse(Q):
+            rows = np.concatenate([-2.0 * rows[:, :-2], rows[:, -1:], rows[:, -2:-1]], axis=1)
         for begin in range(0, self.n if among is None else len(among), COLUMNS):
             columns = slice(begin, begin + COLUMNS)
-            block = self._centred(self.X[columns if among is None else among[columns]]).astype(kind, copy=False)
-            block_norms = keep * _squared_norms(block)
-            if sp.issparse(block):
-                tile = (Q @ block.T).toarray()
+            block = self._with_norms(self.X[columns if among is None else among[columns]], kind, keep)
+            if sp.issparse(Q):
+                tile = (rows[0] @ block[0].T).toarray()
                 tile *= -2.0
-                tile += norms[:, None]
-                tile += block_norms
-            else:  # ‖q‖² − 2q·x + ‖x‖² as one product of the rows (−2q, ‖q‖², 1) and (x, 1, ‖x‖²)
-                ones, block_ones = np.ones_like(norms), np.ones_like(block_norms)
-                tile = np.column_stack([-2.0 * Q, norms, ones]) @ np.column_stack([block, block_ones, block_norms]).T
+                tile += rows[1][:, None]
+                tile += block[1]
+            else:
+                tile = rows @ block.T
             yield begin, tile
+
+    def _with_norms(self, X, kind, keep):
+        """(X, keep·‖x‖²) if X is sparse; else one array of rows (x, 1, keep·‖x‖²), x counted from the centre.
+
+        ‖q‖² − 2q·x + ‖x‖² is the product of the rows (−2q, ‖q‖², 1) and (x, 1, ‖x‖²).
+        """
+        if sp.issparse(X):
+            X = X.astype(kind, copy=False)
+            return X, keep * squared_norms(X)
+        rows = np.empty((X.shape[0], X.shape[1] + 2), kind)
+        x = rows[:, :-2]
+        np.subtract(X, self._centre, out=x)
+        rows[:, -2], rows[:, -1] = 1.0, keep * squared_norms(x)
+        return rows
 
     def distances(self, Q, lists):
         """Squared distances (r, K) of query r to the samples in its list; inf where the list has −1."""
@@ -141,6 +154,7 @@ def over_blocks(work, count: int, size: int = ROWS) -> list:
         return list(pool.map(work, blocks(count, size)))
 
 
-def _squared_norms(X):
+def squared_norms(X):
+    """‖x‖² of every row."""
     with np.errstate(over="ignore"):
         return np.asarray(X.multiply(X).sum(axis=1)).ravel() if sp.issparse(X) else np.einsum("ij,ij->i", X, X)

@@ -29,7 +29,8 @@ VISITS, CREEPING = 20, 40  # visits per node on average, and rounds of few nodes
 CG_ROUNDS, CG_TOL = 20, 0.03  # how well a Newton step is solved for
 DIRECT = 60_000  # nodes that have together at most so many allowed edges are moved to their joint optimum at once
 STALLED = 10  # leaps after which the gap is not even halved: rounding leaves no more
-SHARES = 64  # that sums and copies are cut into, whatever the number of threads
+SHARES = 64  # that sums are cut into, whatever the number of threads
+PARTS = 8  # that the live edges are chosen in; with many, huge pages of memory would be used at the end of each
 
 
 def solve(problem: Problem, tol: float, max_iter: int, lam=None) -> Solution:
@@ -141,7 +142,7 @@ class _Sweeper:
         indptr, indices, z = self.allowed
         if live:
             self.limit = lam + MARGIN * (self.base + lam)
-            _kernels.live_edges(*self.allowed, self.theta, self.limit, SHARES, *self.live)
+            _kernels.live_edges(*self.allowed, self.theta, self.limit, PARTS, *self.live)
             self.rows = self.live
         else:
             self.limit = np.full(self.n, np.inf)
@@ -189,7 +190,7 @@ def _leap(problem, before, tol):
     """
     free = _kernels.free_edges(*problem.arrays_less_base, before.lam)
     moving = np.abs(before.degree * (before.lam + problem.base) - 1.0) > np.sqrt(0.1 * tol)
-    free_graph = csr_matrix((np.ones(free[1].size, np.int32), free[1], free[0]), shape=(problem.n, problem.n))
+    free_graph = csr_matrix((np.ones(free[1].size, np.bool_), free[1], free[0]), shape=(problem.n, problem.n))
     moving = np.flatnonzero(moving | (free_graph @ moving))
     dual = _dual_value(problem, before)
     if np.diff(problem.candidates.indptr)[moving].sum() <= DIRECT:

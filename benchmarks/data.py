@@ -1,0 +1,34 @@
+"""Samples for the benchmarks: the data sets in float32, cut to a size, and ten million rows made of one of them."""
+
+from pathlib import Path
+
+import numpy as np
+
+from smoothgraph import datasets
+
+BLOCK, NOISE = 100_000, np.float32(0.05)  # rows that are generated at a time, and their noise
+
+
+def some(name: str, n: int | None = None) -> np.ndarray:
+    """The first n samples of a data set, drawn at random where its rows are sorted."""
+    X = getattr(datasets, name)().X
+    if name == "forest_cover":  # its rows are sorted by place
+        X = X[np.random.default_rng(0).permutation(len(X))]
+    return X[:n].astype(np.float32)
+
+
+def jittered_molecules(n: int, path: Path, n_features: int = 32) -> None:
+    """Write n molecules, drawn anew as often as it takes, as a .npy file of float32 rows: principal components, with noise.
+
+    The noise adds about 0.16 to a squared distance, less than molecules are apart, and no two rows are equal. A block is in
+    memory at a time, and the first rows are the same whatever n.
+    """
+    counts = datasets.molecules().X
+    rng = np.random.default_rng(0)
+    components = np.linalg.eigh(np.cov(counts[:BLOCK].astype(np.float64).T))[1][:, -n_features:].astype(np.float32)
+    X = np.lib.format.open_memmap(path, mode="w+", dtype=np.float32, shape=(n, n_features))
+    for begin in range(0, n, BLOCK):
+        block = counts[rng.integers(len(counts), size=BLOCK)].astype(np.float32) @ components
+        block += NOISE * rng.standard_normal(block.shape, dtype=np.float32)
+        X[begin : begin + BLOCK] = block[: n - begin]
+    X.flush()
