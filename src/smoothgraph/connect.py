@@ -31,8 +31,9 @@ SEARCHED = 1024  # samples that look for a pair outside their part, over all par
 def connect(settled: Settled, recipe: Recipe, samples, resettle: Callable[..., Settled], say) -> tuple[Settled, Recipe]:
     """A settled graph in one part, and the recipe with the edges that join it.
 
-    `resettle(support, theta, recipe, lam, land)` settles again; with `land`, at the θ that gives the wanted degree. Joining at
-    one θ and landing anew take turns, since a joining edge may make another give way, and θ follows the edges that came in.
+    `resettle(support, theta, recipe, lam, changed)` settles again, at the same θ where only the nodes `changed` are new, else
+    at the θ that gives the wanted degree. These take turns, since a joining edge may make another give way, and θ follows
+    the edges that came in.
     """
     landed = True
     for _ in range(ROUNDS):
@@ -50,8 +51,11 @@ def connect(settled: Settled, recipe: Recipe, samples, resettle: Callable[..., S
             recipe = recipe.with_joints(_add(recipe.joints, settled, i, j))
             candidates = add_pairs(settled.support.candidates, i, j, z.astype(settled.support.candidates.z.dtype))
             settled = replace(settled, support=replace(settled.support, candidates=candidates))
-        landed = n_parts == 1
-        settled = resettle(settled.support, settled.problem.theta, recipe, settled.point.lam, landed)
+        landed, changed = n_parts == 1, None
+        if not landed:
+            changed = np.zeros(labels.size, np.bool_)
+            changed[i] = changed[j] = True
+        settled = resettle(settled.support, settled.problem.theta, recipe, settled.point.lam, changed)
     return settled, recipe
 
 

@@ -337,32 +337,33 @@ class GraphLearner(TransformerMixin, BaseEstimator):
 
     def _settle(self, allowed):
         """The log and ℓ2 models: solve and certify, join parts, graph."""
-        recipe, samples = allowed.recipe, self._samples
+        recipe, start = allowed.recipe, time.perf_counter()
+
+        def resettle(support, theta, recipe, lam=None, changed=None):
+            return settle(
+                support,
+                theta,
+                self.n_neighbors if changed is None and self._given_theta() is None else None,
+                recipe,
+                lam=lam,
+                changed=changed,
+                samples=self._samples,
+                exact=allowed.exact,
+                complete=self.complete,
+                tol=self.tol,
+                max_iter=self.max_iter,
+                say=say,
+            )
+
         with self._stage("solve") as say:
-            start = time.perf_counter()
-
-            def resettle(support, theta, recipe, lam=None, land=True):
-                return settle(
-                    support,
-                    theta,
-                    self.n_neighbors if land and self._given_theta() is None else None,
-                    recipe,
-                    lam=lam,
-                    samples=samples,
-                    exact=allowed.exact,
-                    complete=self.complete,
-                    tol=self.tol,
-                    max_iter=self.max_iter,
-                    say=say,
-                )
-
             settled = resettle(allowed.support, allowed.theta, recipe)
-            if self.connect:
-                settled, recipe = connect(settled, recipe, samples, resettle, say)
-            self.joining_edges_ = np.stack([recipe.joints.i, recipe.joints.j], axis=1)
-            self.solution_ = recipe.finish(settled.problem, settled.point, self.tol, start)
+        if self.connect:
+            with self._stage("connect") as say:
+                settled, recipe = connect(settled, recipe, self._samples, resettle, say)
         with self._stage("graph") as say:
+            self.solution_ = recipe.finish(settled.problem, settled.point, self.tol, start)
             self._keep(self.solution_.weights, say)
+        self.joining_edges_ = np.stack([recipe.joints.i, recipe.joints.j], axis=1)
         self.theta_, self.theta_bounds_ = settled.problem.theta, allowed.bounds
         self.n_iter_, self.n_incomplete_ = self.solution_.n_iter, int(settled.failing.size)
         self._rows = partial(

@@ -41,6 +41,7 @@ def settle(
     recipe: Recipe,
     *,
     lam: np.ndarray | None = None,
+    changed: np.ndarray | None = None,
     samples,
     exact: bool,
     complete: bool = True,
@@ -50,11 +51,11 @@ def settle(
 ) -> Settled:
     """Solve at θ, or at the θ that gives `degree` neighbours per node; with `complete`, on a support that is large enough.
 
-    `lam` is a λ to start from.
+    `lam` is a λ to start from: the optimum, but for the nodes marked `changed`, if those are given.
     """
-    gap = max(tol, COARSE_GAP)
+    gap = max(tol, COARSE_GAP) if changed is None else tol
     scratch = Scratch()
-    problem, point = _land(support, theta, degree, recipe, lam, None, gap, max_iter, scratch)
+    problem, point = _land(support, theta, degree, recipe, lam, changed, gap, max_iter, scratch)
     for _ in range(ROUNDS):
         theta, dual = problem.theta, point.lam + problem.base
         failing = failing_nodes(support, theta * problem.shrink, dual)
