@@ -105,6 +105,16 @@ def test_the_parts_of_a_graph_do_not_overlap():
             assert apart.any()
 
 
+def test_the_rough_place_of_large_graphs_is_near_the_exact_one(rng):
+    """The span of the first two eigenvectors, as numpy finds it; three clusters, so that they stand out."""
+    X = np.vstack([rng.normal(size=(60, 2)) + 3.5 * np.array(c) for c in ((0, 0), (1, 0), (0, 1))])
+    W = GraphLearner(12, connect=True).fit(X).graph_
+    root = np.sqrt(np.asarray(W.sum(axis=1)))
+    exact = np.linalg.eigh(W.toarray() / root / root.T)[1][:, -3:-1]
+    rough = np.linalg.qr(root * plots._smoothed(W))[0]
+    assert np.linalg.svd(exact.T @ rough)[1].min() > 0.95
+
+
 def test_many_nodes_are_shaded_in_the_colours_of_their_classes(monkeypatch):
     monkeypatch.setattr(plots, "MANY", 10)
     place = np.array([[i // 10, i % 10] for i in range(100)], dtype=float)

@@ -13,6 +13,7 @@ FEW_CLASSES = 20  # that colours can tell apart
 SAMPLED = 2000  # nodes from which θ bounds are drawn
 MOST_BARS = 200
 MOST_PARTS, SMALLEST_PART, GAP = 12, 0.002, 0.06  # components drawn, share of the nodes of the smallest, space between them
+MOST_EXACT = 200_000  # nodes of a component, up to which it is placed by its eigenvectors; beyond, by rough ones
 EDGE, NODE = "0.6", "tab:blue"
 
 
@@ -198,7 +199,22 @@ def _ranks(W):
     n = W.shape[0]
     if n < 4:
         return np.column_stack([np.arange(n), np.arange(n) % 2]) / max(n - 1, 1)
-    return spectral_embedding(W, 2).coordinates.argsort(axis=0).argsort(axis=0) / (n - 1)
+    place = spectral_embedding(W, 2).coordinates if n <= MOST_EXACT else _smoothed(W)
+    return place.argsort(axis=0).argsort(axis=0) / (n - 1)
+
+
+def _smoothed(W, rounds=200):
+    """Roughly the first two eigenvectors, good enough to see: random numbers, averaged over neighbours again and again."""
+    degree = np.asarray(W.sum(axis=1))
+    average = sp.csr_matrix(W.multiply(0.5 / degree))
+    x = np.random.default_rng(0).normal(size=(W.shape[0], 6))
+    for r in range(rounds):
+        x = 0.5 * x + average @ x
+        if r % 10 == 9:
+            x -= (degree * x).sum(axis=0) / degree.sum()
+            x = np.linalg.qr(np.sqrt(degree) * x)[0] / np.sqrt(degree)
+    moved = x.T @ (degree * (0.5 * x + average @ x))
+    return x @ np.linalg.eigh(moved + moved.T)[1][:, :-3:-1]
 
 
 def _pyplot():
