@@ -724,6 +724,7 @@ def new_rows(a, upper):
 
 
 # --- the models of Daitch, Kelner and Spielman ----------------------------------------------------------------------------
+# In one thread: most of the work, going from weight to weight, cannot be shared, and small problems would wait for threads.
 # Edges come once each, as arrays i, j; `indptr, indices, edge` are the same edges in rows, with the place of each in i, j.
 
 
@@ -745,12 +746,12 @@ def edge_rows(i, j, n):
     return indptr, indices, edge
 
 
-@threaded
+@compiled
 def laplacian_product(indptr, indices, edge, w, X):
     """Y = LX, row i being Σⱼ wᵢⱼ(xᵢ − xⱼ): differences, so that nothing is lost where X is far from 0."""
     n, d = X.shape
     Y = np.zeros((n, d))
-    for i in prange(n):
+    for i in range(n):
         for s in range(indptr[i], indptr[i + 1]):
             weight, j = w[edge[s]], indices[s]
             if weight != 0.0:
@@ -759,11 +760,11 @@ def laplacian_product(indptr, indices, edge, w, X):
     return Y
 
 
-@threaded
+@compiled
 def edge_slopes(i, j, X, Y):
     """2(xᵢ − xⱼ)·(yᵢ − yⱼ) for every edge: the gradient of ‖LX‖² at Y = LX, and 2z at Y = X."""
     slopes = np.empty(i.size)
-    for e in prange(i.size):
+    for e in range(i.size):
         a, b, total = i[e], j[e], 0.0
         for c in range(X.shape[1]):
             total += (X[a, c] - X[b, c]) * (Y[a, c] - Y[b, c])
@@ -771,11 +772,11 @@ def edge_slopes(i, j, X, Y):
     return slopes
 
 
-@threaded
+@compiled
 def row_sums(indptr, edge, w):
     """Sw: the degrees."""
     d = np.empty(indptr.size - 1)
-    for i in prange(d.size):
+    for i in range(d.size):
         total = 0.0
         for s in range(indptr[i], indptr[i + 1]):
             total += w[edge[s]]
@@ -783,47 +784,53 @@ def row_sums(indptr, edge, w):
     return d
 
 
-@threaded
+@compiled
 def end_sums(i, j, y):
     """Sᵀy: yᵢ + yⱼ for every edge."""
     sums = np.empty(i.size)
-    for e in prange(i.size):
+    for e in range(i.size):
         sums[e] = y[i[e]] + y[j[e]]
     return sums
 
 
-@threaded
-def solve_ends(indptr, indices, edge, v, diagonal, right, rounds, low):
-    """Nearly solve (diag + A)y = right, A the adjacency matrix with weights v, by Chebyshev's iteration after scaling by diag.
+@compiled
+def descend_edges(chosen, i, j, z, X, r, t, w, Y, d, sweeps):
+    """Lower ‖LX‖² + Σᵢ rᵢ max(tᵢ − dᵢ, 0)² in place, one weight of the `chosen` edges at a time, there and back by turns.
 
-    The diagonal is at least the row sum of A, so the scaled spectrum is in (0, 2]; `low` is where most of it begins. `right`
-    is 0 at nodes that are left out, and they are marked by an infinite diagonal.
+    Y = LX and d = Sw go along with w. The curvature is that of the piece the weight moves on: a rising weight only leaves the
+    nodes that fall short, a falling one may make any of its two fall short.
     """
-    n = right.size
-    middle, half = 0.5 * (2.0 + low), 0.5 * (2.0 - low)
-    rho = half / middle
-    y, step, scaled = np.zeros(n), right / diagonal / middle, np.empty(n)
-    for _ in range(rounds):
-        for i in prange(n):
-            y[i] += step[i]
-        for i in prange(n):
-            total = 0.0
-            if diagonal[i] < np.inf:
-                for s in range(indptr[i], indptr[i + 1]):
-                    total += v[edge[s]] * y[indices[s]]
-            scaled[i] = (right[i] - total) / diagonal[i] - (y[i] if diagonal[i] < np.inf else 0.0)
-        last = rho
-        rho = 1.0 / (2.0 * middle / half - last)
-        for i in prange(n):
-            step[i] = rho * last * step[i] + 2.0 * rho / half * scaled[i]
-    return y
+    features = X.shape[1]
+    for sweep in range(sweeps):
+        for k in range(chosen.size):
+            e = chosen[k] if sweep % 2 == 0 else chosen[chosen.size - 1 - k]
+            a, b, slope = i[e], j[e], 0.0
+            for c in range(features):
+                slope += (X[a, c] - X[b, c]) * (Y[a, c] - Y[b, c])
+            short_a, short_b = max(t[a] - d[a], 0.0), max(t[b] - d[b], 0.0)
+            slope = 2.0 * (slope - r[a] * short_a - r[b] * short_b)
+            if slope == 0.0 or (slope > 0.0 and w[e] == 0.0):
+                continue
+            curvature = 4.0 * z[e]
+            if slope > 0.0 or short_a > 0.0:
+                curvature += 2.0 * r[a]
+            if slope > 0.0 or short_b > 0.0:
+                curvature += 2.0 * r[b]
+            step = max(w[e] - slope / curvature, 0.0) - w[e]
+            w[e] += step
+            d[a] += step
+            d[b] += step
+            for c in range(features):
+                flow = step * (X[a, c] - X[b, c])
+                Y[a, c] += flow
+                Y[b, c] -= flow
 
 
-@threaded
+@compiled
 def feasible_shares(indptr, indices, edge, slopes, lam):
     """How much of λᵢ may stay: the least slopeₑ/(λᵢ + λⱼ) of its edges, at most 1. Negative where a slope is."""
     shares = np.ones(lam.size)
-    for i in prange(lam.size):
+    for i in range(lam.size):
         for s in range(indptr[i], indptr[i + 1]):
             slope, ends = slopes[edge[s]], lam[i] + lam[indices[s]]
             if slope < shares[i] * ends:

@@ -8,10 +8,9 @@ L is never formed, nor the matrix M of w ↦ LX: products with it and its transp
 
 Both models are one: minimise ‖LX‖² + Σᵢ rᵢ max(tᵢ − dᵢ, 0)² again and again, λᵢ = 2rᵢ max(tᵢ − dᵢ, 0), with moderate rᵢ ≤ μ and
 tᵢ = 1 + λᵢ(1/2rᵢ − 1/2μ) from the time before (the method of multipliers; for rᵢ = μ nothing is repeated, for the hard model
-1/μ = 0). A round guesses which edges have weight and which degrees fall short, solves the linear system this leaves, and
-corrects the guess where a weight or a slope has the wrong sign (a primal-dual active-set method): about fifteen rounds. The
-degrees are what makes that system ill-conditioned. The preconditioner takes them in whole: it is the inverse of D + SᵀRS, D
-diagonal, by Woodbury's formula, whose inner system in the nodes costs next to nothing; a few conjugate gradients then do.
+1/μ = 0). Inside, one weight after the other goes to its minimum, those at 0 once a round, the others ten times; every second
+sweep is kept, and the mean of these that would move least is tried (Anderson's extrapolation), and taken if it is lower.
+Nothing goes up and nothing can go round in circles, whether or not the model determines the weights.
 """
 
 import time
@@ -30,18 +29,14 @@ from smoothgraph.solvers.problem import Solution, Status
 
 MODELS = "hard", "soft"
 MOST_COMPLETE = 5000  # samples up to which the learner looks at all pairs
-STIFF = 10.0  # rᵢ at most, in units of the mean squared distance of node i's allowed edges
-SETTLED = 0.01  # wrong guesses per node, from which on multipliers and gap are worth their cost
-PATIENCE = 6  # rounds without progress, after which gradient steps lead to better guesses
-SAFE_STEPS, MOST_SAFE_STEPS = 100, 2000
-CG_TOL, CG_ROUNDS = 1e-2, 100
-CHEBYSHEV, LOW = 10, 0.25
-SMALL = 1e-3  # what D has at least, in units of r: edges between duplicates cost nothing
-PROXIMAL = 1e-3  # of D is added to the system: weights that the model does not determine stay where they are
+STIFF = 0.5  # rᵢ at most, in units of the mean squared distance of node i's allowed edges
+KEPT, CHECK = 5, 5  # pairs of sweeps before an extrapolation; rounds before a look at the certificate
+RESIDUAL = 10.0  # the KKT residual that counts as converged, in units of `tol`
 SHIFTS = 0.0, *10.0 ** np.arange(-9.0, 0.1)  # multiples of X that are tried to make Y feasible for the dual
 TINY = 1e-12  # objective per node, in units of squared distances, that counts as 0
 DENSE_BYTES = 4e9  # a sparse X larger than this as an array is refused
 NEW_PAIRS, ROUNDS = 10, 100  # pairs per node that may join the support in a round, and rounds
+FIRST_TOL = 1e-2  # of the solves while the support grows; ten times less in each following one
 
 
 class Edges(NamedTuple):
@@ -52,10 +47,6 @@ class Edges(NamedTuple):
     j: np.ndarray
     z: np.ndarray
     rows: tuple[np.ndarray, np.ndarray, np.ndarray]
-
-    def some(self, chosen: np.ndarray) -> "Edges":
-        i, j = self.i[chosen], self.j[chosen]
-        return Edges(self.X, i, j, self.z[chosen], _kernels.edge_rows(i, j, len(self.X)))
 
     def degrees(self, w):
         return _kernels.row_sums(self.rows[0], self.rows[2], w)
@@ -80,26 +71,33 @@ class Point(NamedTuple):
     objective: float
     dual_objective: float
     gap: float
+    residual: float
+
+    def converged(self, tol):
+        return self.gap <= tol or self.residual <= RESIDUAL * tol
 
 
 def solve(
-    X, candidates: Candidates, mu: float | None = None, tol: float = 1e-6, max_iter: int = 200, w=None, lam=None
+    X, candidates: Candidates, mu: float | None = None, tol: float = 1e-6, max_iter: int = 1000, w=None, lam=None
 ) -> Solution:
-    """The hard model (mu=None) or the soft one on the allowed edges, to a relative duality gap of `tol`.
+    """The hard model (mu=None) or the soft one on the allowed edges.
 
     Parameters
     ----------
     X : (n, d) samples, dense or sparse; distances are measured anew from them, in float64.
     candidates : the allowed edges.
     mu : what a unit of squared shortfall of a degree costs; it scales with X squared. `default_mu` is a good one.
-    tol : stop when (P − D)/P is at most this. P below 10⁻¹² of the squared distances counts as that.
-    max_iter : rounds, each a linear system.
+    tol : stop when the relative duality gap is at most this, or the KKT residual at most 10 times this: the largest change
+        of a weight, or of a degree, that the optimality conditions still ask for (see `models/daitch.py`). Where the weights
+        are not determined, as with samples in two or three dimensions, the residual is usually there first.
+    max_iter : rounds, each of some ten passes over the edges.
     w, lam : weights (a sparse matrix) and multipliers to start from, such as those of a `Solution`.
 
     Returns
     -------
     Solution : `dual` holds the multipliers of the degrees, λ; `objective` is P at weights that are feasible to rounding;
-        `dual_objective` is D at a point that is feasible for the dual, so the optimum lies between them; `gap` is (P − D)/P.
+        `dual_objective` is D at a point that is feasible for the dual, so the optimum lies between them; `gap` is (P − D)/P, or
+        (P − D) in units of 10⁻¹² of the squared distances where P is less than that.
     """
     start = time.perf_counter()
     _check(mu, tol, max_iter)
@@ -111,7 +109,7 @@ def solve(
 def default_mu(X, candidates: Candidates) -> float:
     """Ten times the mean squared distance of the allowed edges, the mean taken over the nodes."""
     edges = _edges_of(_dense(X), candidates)
-    return STIFF * float(np.mean(_mean_distances(edges)))
+    return 10.0 * float(np.mean(_mean_distances(edges)))
 
 
 def project(X, n_features: int, random_state=None) -> np.ndarray:
@@ -160,13 +158,13 @@ def _edges_of(X, candidates):
 
 
 def _start(edges, w, lam):
-    """(w, edges that may have weight, λ) to begin with: given, or the same weight on all edges of a node."""
+    """(w, λ) to begin with: given, or the same weight on all edges of a node and 0."""
+    counts = np.diff(edges.rows[0])
     if w is None:
-        counts = np.diff(edges.rows[0])
-        return 1.0 / np.maximum(counts[edges.i], counts[edges.j]), np.ones(edges.i.size, bool), np.zeros(counts.size)
-    w = np.asarray(sp.csr_matrix(w)[edges.i, edges.j], np.float64).ravel()
-    lam = np.zeros(len(edges.X)) if lam is None else np.asarray(lam, np.float64)
-    return w, (w > 0.0) | (edges.slopes(edges.product(w)) < edges.ends(lam)), lam
+        w = 1.0 / np.maximum(counts[edges.i], counts[edges.j])
+    else:
+        w = np.asarray(sp.csr_matrix(w)[edges.i, edges.j], np.float64).ravel()
+    return w, np.zeros(counts.size) if lam is None else np.asarray(lam, np.float64)
 
 
 def _mean_distances(edges):
@@ -175,101 +173,51 @@ def _mean_distances(edges):
     return np.maximum(mean, 1e-6 * np.mean(mean)) if mean.any() else np.ones_like(mean)
 
 
-def _descend(edges, mu, tol, max_iter, w, free, lam):
-    """Rounds until the gap is at most `tol`: (the best point seen, rounds)."""
+def _descend(edges, mu, tol, max_iter, w, lam):
+    """Rounds until `tol` is reached: (the best point seen, rounds)."""
     unit = _mean_distances(edges)
     r = np.minimum(mu, STIFF * unit)
     gain = 0.5 / r - 0.5 / mu
-    t = 1.0 + lam * gain
-    short = edges.degrees(w) < t if lam.any() else np.ones(t.size, bool)
-    best: Point | None = None
-    fewest: float = np.inf
-    patience, safe_steps = PATIENCE, SAFE_STEPS
+    best = None
     for n_iter in range(1, max_iter + 1):
-        stuck = patience == 0
-        if not stuck:
-            w = _newton(edges, np.where(free, w, 0.0), free, short, r, t)
-        else:  # guesses that depend on each other can be wrong by turns for ever
-            w = accelerated_gradient(edges, best.w if best else np.maximum(w, 0.0), r, t, safe_steps)
-            free, short = w > 0.0, edges.degrees(w) < t
-            fewest, patience, safe_steps = np.inf, PATIENCE, min(2 * safe_steps, MOST_SAFE_STEPS)
-        d = edges.degrees(w)
-        pull = np.where(short, 2.0 * r * (t - d), 0.0)
-        wrong = np.where(free, w < 0.0, edges.slopes(edges.product(w)) < edges.ends(pull))
-        wrong_nodes = short != (d < t)
-        count = int(np.count_nonzero(wrong)) + int(np.count_nonzero(wrong_nodes))
-        better = bool(count < fewest)
-        fewest = min(fewest, count)
-        if count <= SETTLED * d.size or stuck or n_iter == max_iter:
-            lam = 2.0 * r * np.maximum(t - d, 0.0)
-            point = _certify(edges, np.maximum(w, 0.0), lam, mu, float(unit.sum()))
-            better = stuck or best is None or bool(point.gap < 0.5 * best.gap)
-            best = point if best is None or point.gap < best.gap else best
-            if best.gap <= tol:
+        t = 1.0 + lam * gain
+        w, d = _round(edges, w, r, t)
+        lam = 2.0 * r * np.maximum(t - d, 0.0)
+        if n_iter % CHECK == 0 or n_iter == max_iter:
+            point = _certify(edges, w, lam, mu, float(unit.sum()))
+            if best is None or point.residual < best.residual or point.converged(tol):
+                best = point
+            if point.converged(tol):
                 break
-            t, fewest = 1.0 + lam * gain, np.inf
-            wrong_nodes = short != (d < t)
-        patience = PATIENCE if better else patience - 1
-        free, short = free ^ wrong, short ^ wrong_nodes
     return best, n_iter
 
 
-def accelerated_gradient(edges, w, r, t, steps):
-    """FISTA on ‖LX‖² + Σᵢ rᵢ max(tᵢ − dᵢ, 0)², each weight with a step size of its own (Gershgorin's bound)."""
-    length = np.sqrt(edges.z)
-    counts = np.diff(edges.rows[0])
-    h = 2.0 * length * edges.ends(edges.degrees(length)) + 2.0 * edges.ends(r * counts)
-    v, momentum = w, 1.0
-    for _ in range(steps):
-        slopes = edges.slopes(edges.product(v)) - edges.ends(2.0 * r * np.maximum(t - edges.degrees(v), 0.0))
-        last, w = w, np.maximum(v - slopes / h, 0.0)
-        if np.sum((v - w) * h * (w - last)) > 0.0:
-            momentum = 1.0
-        following = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * momentum**2))
-        v, momentum = w + (momentum - 1.0) / following * (w - last), following
-    return w
+def _round(edges, w, r, t):
+    """(w, degrees) with less of ‖LX‖² + Σᵢ rᵢ max(tᵢ − dᵢ, 0)²: sweeps over the edges, and an extrapolation if it helps."""
+    w, Y, d = w.copy(), edges.product(w), edges.degrees(w)
 
+    def sweep(chosen, count):
+        _kernels.descend_edges(chosen, edges.i, edges.j, edges.z, edges.X, r, t, w, Y, d, count)
 
-def _newton(edges, w, free, short, r, t):
-    """The minimum over the `free` weights when the `short` nodes, and no others, have a penalty rᵢ(tᵢ − dᵢ)²."""
-    some = edges.some(np.flatnonzero(free))
-    stiff = np.where(short, 2.0 * r, 0.0)
-    D = 4.0 * some.z + SMALL * some.ends(r)
-    right = some.ends(stiff * (t - edges.degrees(w))) - some.slopes(edges.product(w))
-    diagonal = np.full(r.size, np.inf)
-    diagonal[short] = some.degrees(1.0 / D)[short] + 1.0 / stiff[short]
-    root = np.sqrt(2.0 / LOW)
-    keep = 1.0 / (1.0 + 2.0 * ((root - 1.0) / (root + 1.0)) ** CHEBYSHEV)  # so that it never takes away more than there is
+    def value(Y, d):
+        return np.sum(Y * Y) + np.sum(r * np.maximum(t - d, 0.0) ** 2)
 
-    def precondition(residual):
-        u = residual / D
-        ends = np.where(short, some.degrees(u), 0.0)
-        return u - keep * some.ends(_kernels.solve_ends(*some.rows, 1.0 / D, diagonal, ends, CHEBYSHEV, LOW)) / D
-
-    def hessian(p):
-        return some.slopes(some.product(p)) + some.ends(stiff * some.degrees(p)) + PROXIMAL * D * p
-
-    w = w.copy()
-    w[free] += _conjugate_gradients(hessian, precondition, right)
-    return w
-
-
-def _conjugate_gradients(hessian, precondition, right):
-    """Until the residual is CG_TOL of what it was. Sums are NumPy's: their order does not depend on the threads."""
-    x, residual = np.zeros_like(right), right
-    s = precondition(residual)
-    p, rs = s, np.sum(residual * s)
-    stop = CG_TOL**2 * rs
-    for _ in range(CG_ROUNDS):
-        if not rs > stop:
-            break
-        Hp = hessian(p)
-        step = rs / np.sum(p * Hp)
-        x, residual = x + step * p, residual - step * Hp
-        s = precondition(residual)
-        last, rs = rs, np.sum(residual * s)
-        p = s + (rs / last) * p
-    return x
+    sweep(np.arange(w.size), 1)
+    positive = np.flatnonzero(w > 0.0)
+    kept = [w[positive]]
+    for _ in range(KEPT):
+        sweep(positive, 2)
+        kept.append(w[positive])
+    steps = np.diff(kept, axis=0)
+    products = np.einsum("ae,be->ab", steps, steps)  # no BLAS: its sums depend on the number of threads
+    shares = np.linalg.lstsq(products, np.ones(KEPT), rcond=1e-12)[0]
+    if shares.sum() > 0.0:
+        guess = np.zeros_like(w)
+        guess[positive] = np.maximum(shares @ np.array(kept[1:]) / shares.sum(), 0.0)
+        d_guess = edges.degrees(guess)
+        if value(edges.product(guess), d_guess) < value(Y, d):
+            return guess, d_guess
+    return w, d
 
 
 def _certify(edges, w, lam, mu, scale):
@@ -284,7 +232,17 @@ def _certify(edges, w, lam, mu, scale):
     dual = _dual_objective(
         edges, w, Y, lam, mu, lambda eps: _kernels.feasible_shares(*edges.rows, slopes + 2.0 * eps * edges.z, lam)
     )
-    return Point(w, lam, Y, objective, dual, (objective - dual) / max(objective, TINY * scale))
+    gap = (objective - dual) / max(objective, TINY * scale)
+    return Point(w, lam, Y, objective, dual, gap, _residual(edges, w, lam, slopes, mu))
+
+
+def _residual(edges, w, lam, slopes, mu):
+    """The KKT residual, as models/daitch.py defines it."""
+    ends = edges.ends(lam)
+    wish = np.divide(slopes - ends, 4.0 * edges.z + ends, out=np.zeros_like(w), where=edges.z + ends > 0.0)
+    spare = edges.degrees(w) - 1.0 + lam / (2.0 * mu)
+    scaled = lam / max(float(np.mean(lam)), np.finfo(float).tiny)
+    return float(max(np.abs(np.minimum(w, wish)).max(), np.abs(np.minimum(spare, scaled)).max()))
 
 
 def _feasible(edges, w):
@@ -321,11 +279,11 @@ def _dual_objective(edges, w, Y, lam, mu, shares):
 
 
 def _finish(edges, point, tol, n_iter, start):
-    status = Status.CONVERGED if point.gap <= tol else Status.MAX_ITER
+    status = Status.CONVERGED if point.converged(tol) else Status.MAX_ITER
     if status is not Status.CONVERGED:
         warnings.warn(
-            f"The relative duality gap is {point.gap:.2e} after {n_iter} rounds, more than tol={tol:.2e}. "
-            "Raise max_iter, or tol.",
+            f"After {n_iter} rounds the relative duality gap is {point.gap:.2e}, more than tol={tol:.2e}, and the KKT residual "
+            f"{point.residual:.2e}, more than {RESIDUAL:.0f} times that. Raise max_iter, or tol.",
             ConvergenceWarning,
             stacklevel=3,
         )
@@ -340,34 +298,34 @@ def _matrix(edges, w):
     return sp.csr_matrix((np.concatenate([w, w]), (np.concatenate([i, j]), np.concatenate([j, i]))), shape=(n, n))
 
 
-def solve_complete(X, candidates: Candidates, mu: float | None = None, tol: float = 1e-6, max_iter: int = 200):
+def solve_complete(X, candidates: Candidates, mu: float | None = None, tol: float = 1e-6, max_iter: int = 1000):
     """The model over all pairs of samples, from the allowed edges on: (Solution, grown Candidates, nodes with violated pairs).
 
     A pair outside the support is violated where 2(xᵢ − xⱼ)·(yᵢ − yⱼ) < λᵢ + λⱼ: its weight would rise. The worst such pairs of
-    each node join the support until the duality gap over all pairs is at most `tol` (D is then that of a (Y, λ) which every
-    pair allows) and no pair is violated by more than `tol`·(4z + λᵢ + λⱼ); the last number counts nodes that still have one.
-    All pairs are looked at in blocks, n²·d multiplications each time: for thousands of nodes, not for millions.
+    each node join the support until none is violated by more than 10·`tol`·(4z + λᵢ + λⱼ), and gap or residual over all pairs
+    are as `solve` wants them (D is then that of a (Y, λ) which every pair allows); the last number counts nodes that still have
+    one. `max_iter` is for all solves together. All pairs are looked at in blocks, n²·d multiplications each time: for thousands
+    of nodes, not for millions.
     """
     start = time.perf_counter()
     _check(mu, tol, max_iter)
     X = _dense(X)
-    stiffness, inner_tol, n_iter, w, lam = np.inf if mu is None else float(mu), 0.3 * tol, 0, None, None
+    stiffness, inner_tol, n_iter, w, lam = np.inf if mu is None else float(mu), max(FIRST_TOL, tol), 0, None, None
     for _ in range(ROUNDS):
         edges = _edges_of(X, candidates)
-        point, rounds = _descend(edges, stiffness, inner_tol, max_iter, *_start(edges, w, lam))
+        point, rounds = _descend(edges, stiffness, inner_tol, max_iter - n_iter, *_start(edges, w, lam))
         n_iter += rounds
+        violated, worst = _violated(X, point, RESIDUAL * tol)
         dual = _dual_objective(edges, point.w, point.Y, point.lam, stiffness, partial(_all_shares, X, point))
         gap = (point.objective - dual) / max(point.objective, TINY * float(_mean_distances(edges).sum()))
-        point = point._replace(dual_objective=dual, gap=gap)
-        violated = _count_violated(X, point, tol)
-        if gap <= tol and not violated:
+        point = point._replace(dual_objective=dual, gap=gap, residual=max(point.residual, worst))
+        if (point.converged(tol) and not violated) or n_iter == max_iter:
             break
-        grown = _add_violated(X, candidates, point)
-        if grown.n_edges == candidates.n_edges:
-            if inner_tol < 1e-3 * tol:
-                break
-            inner_tol *= 0.1
+        grown = _add_violated(X, candidates, point, tol)
+        if grown.n_edges == candidates.n_edges and inner_tol < 1e-3 * tol:
+            break
         candidates, w, lam = grown, _matrix(edges, point.w), point.lam
+        inner_tol *= 0.1 if inner_tol > tol or grown.n_edges == candidates.n_edges else 1.0
     return _finish(edges, point, tol, n_iter, start), candidates, violated
 
 
@@ -402,7 +360,8 @@ def _violations(X, point, rows):
     return excess, 2.0 * np.maximum(_tile(X, X, rows), 0.0) + ends
 
 
-def _add_violated(X, candidates, point):
+def _add_violated(X, candidates, point, least):
+    """The allowed edges and, for each node, the worst of the pairs that are violated by more than `least`."""
     X = X - X.mean(axis=0)
     most = min(NEW_PAIRS, len(X))
 
@@ -413,7 +372,7 @@ def _add_violated(X, candidates, point):
             begin, end = candidates.indptr[rows.start + row : rows.start + row + 2]
             relative[row, candidates.indices[begin:end]] = -np.inf
         columns = np.argpartition(-relative, most - 1, axis=1)[:, :most]
-        r, c = np.nonzero(np.take_along_axis(relative, columns, axis=1) > 1e-9)
+        r, c = np.nonzero(np.take_along_axis(relative, columns, axis=1) > least)
         return r + rows.start, columns[r, c]
 
     i, j = (np.concatenate(parts) for parts in zip(*over_blocks(worst, len(X)), strict=True))
@@ -422,11 +381,13 @@ def _add_violated(X, candidates, point):
     return add_pairs(candidates, i, j, np.sum((X[i] - X[j]) ** 2, axis=1).astype(candidates.z.dtype))
 
 
-def _count_violated(X, point, tol):
+def _violated(X, point, least):
+    """(nodes with a pair that is violated by more than `least`, the largest violation), in units of 4z + λᵢ + λⱼ."""
     X = X - X.mean(axis=0)
 
-    def count(rows):
+    def largest(rows):
         excess, scale = _violations(X, point, rows)
-        return np.count_nonzero(np.any(excess > tol * scale, axis=1))
+        return np.divide(excess, scale, out=np.zeros_like(excess), where=scale > 0.0).max(axis=1)
 
-    return int(sum(over_blocks(count, len(X))))
+    largest_of_all = np.concatenate(over_blocks(largest, len(X)))
+    return int(np.count_nonzero(largest_of_all > least)), float(largest_of_all.max())
