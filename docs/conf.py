@@ -25,6 +25,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
 ]
 exclude_patterns = ["_build", "generated/*.md", "generated/gallery/**/*.ipynb", "generated/gallery/**/*.py"]
+templates_path = ["_templates"]
 default_role = "literal"  # docstrings quote names with single backticks
 highlight_language = "none"
 
@@ -36,12 +37,13 @@ html_show_sourcelink = False
 html_theme_options = {
     "navbar_align": "left",
     "navbar_end": ["theme-switcher"],
-    "header_links_before_dropdown": 7,
-    "show_prev_next": True,
-    "secondary_sidebar_items": ["page-toc"],
+    "navbar_persistent": ["search-button"],
+    "header_links_before_dropdown": 8,
+    "secondary_sidebar_items": {"**": ["page-toc"], "index": [], "guides/models": []},  # its table needs the width
     "footer_start": ["copyright"],
     "footer_end": [],
 }
+html_context = {"default_mode": "auto"}
 html_sidebars = {"index": [], "start": [], "mathematics": [], "benchmarks": [], "command_line": [], "changes": []}
 
 myst_enable_extensions = ["colon_fence"]
@@ -50,6 +52,7 @@ copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 
 autosummary_generate = True
+autodoc_typehints = "none"  # the docstrings say what comes in
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 

@@ -2,13 +2,14 @@
 All models on one data set
 ==========================
 
-The same 240 handwritten digits, one call for each model, drawn over their first two principal components. All are asked for six
-neighbours; lines are as wide as weights are large, in each picture by itself. Above each picture: how many neighbours a node has
-on average, the parts that the graph falls into, and how much of the weight joins different digits. The edges by which
+The same 240 handwritten digits, one call for each model, drawn over their first two principal components. All are asked for
+six neighbours; lines are as wide as weights are large, in each picture by itself. Above each picture: how many neighbours a
+node has on average, the parts that the graph falls into, and how much of the weight joins different digits. The edges by which
 ``connect`` joined the parts are dashed.
 
-Only the first four land on the degree: "hard" and "soft" have no say in it, and a nearest-neighbour graph has more than six since
-an edge is there if one of its ends lists the other. :doc:`Choosing a model </guides/models>` says what each is good for.
+Only the first four land on the degree: with "hard" and "soft" it is up to the model, and a nearest-neighbour graph has more
+than six since an edge is there if one of its ends lists the other. :doc:`Choosing a model </guides/models>` says what each is
+good for.
 """
 
 import matplotlib.pyplot as plt

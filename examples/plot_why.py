@@ -2,11 +2,11 @@
 Learned, and nearest neighbours
 ===============================
 
-240 handwritten digits, 0 to 3, over their first two principal components. Both graphs have eight neighbours for a node, as near
-as can be. Lines are as wide as weights are large, and red where they join different digits, which neither graph was told.
+240 handwritten digits, 0 to 3, over their first two principal components. Both graphs have about eight neighbours for a node.
+Lines are as wide as weights are large, and black where they join different digits, of which neither graph was told.
 
-A node must have its k nearest neighbours in a nearest-neighbour graph, however far they are. The learned graph pays for
-distance: it gives a node fewer edges, or weaker ones, where its neighbours are far.
+In a nearest-neighbour graph a node has its k nearest neighbours, however far they are. The learned graph pays for distance:
+where the neighbours of a node are far it has fewer edges, or weaker ones.
 """
 
 import matplotlib.pyplot as plt
@@ -36,7 +36,7 @@ for ax, (name, learner) in zip(axes, graphs.items(), strict=True):
     edges = sp.triu(W).tocoo()
     for i, j, w in zip(edges.row, edges.col, edges.data / W.data.max(), strict=True):
         if y[i] != y[j]:
-            ax.plot(*place[[i, j]].T, color="red", linewidth=0.4 + 2.0 * w, zorder=3)
+            ax.plot(*place[[i, j]].T, color="black", linewidth=0.4 + 2.0 * w, zorder=3)
     wrong = f"{wrong_weight(W, y):.1%} of the weight joins different digits"
     ax.set_title(f"{name}: {learner.n_neighbors_:.1f} neighbours of a node\n{wrong}")
 axes[0].get_legend().remove()
