@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 DATA ?=
 K ?= 10
 
-.PHONY: demo test test-interop lint types bench bench-full clean
+.PHONY: demo test test-interop lint types docs bench bench-full clean
 
 $(VENV)/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -28,7 +28,11 @@ types: $(VENV)/installed
 
 test-interop: $(VENV)/installed  ## the exports against the real torch, scanpy, umap, … (several gigabytes)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[interop]"
-	$(BIN)/python -m pytest -m interop tests/test_interop.py
+	$(BIN)/python -m pytest -m interop tests/test_interop.py tests/test_docs.py
+
+docs: $(VENV)/installed  ## the documentation, in docs/_build/html; every warning is an error
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[docs]"
+	OMP_WAIT_POLICY=passive $(BIN)/python -m sphinx -W --keep-going -q docs docs/_build/html
 
 bench: $(VENV)/installed  ## side-by-side measurements; SMOOTHGRAPH_DATA names the folder with the data sets
 	$(BIN)/python -m benchmarks
@@ -37,4 +41,4 @@ bench-full: bench  ## and those that take long: ten million samples need 20 GB a
 	$(BIN)/python -m benchmarks complete ten_million
 
 clean:
-	rm -rf $(VENV) demo_output
+	rm -rf $(VENV) demo_output docs/_build docs/generated

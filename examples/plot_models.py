@@ -1,0 +1,51 @@
+"""
+All models on one data set
+==========================
+
+The same 240 handwritten digits, one call for each model, drawn over their first two principal components. All are asked for
+six neighbours; lines are as wide as weights are large, in each picture by itself. Above each picture: how many neighbours a
+node has on average, the parts that the graph falls into, and how much of the weight joins different digits. The edges by which
+``connect`` joined the parts are dashed.
+
+Only the first four land on the degree: with "hard" and "soft" it is up to the model, and a nearest-neighbour graph has more
+than six since an edge is there if one of its ends lists the other. :doc:`Choosing a model </guides/models>` says what each is
+good for.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.datasets import load_digits
+from sklearn.decomposition import PCA
+
+from smoothgraph import GraphLearner, plots
+from smoothgraph.uses import wrong_weight
+
+X, y = load_digits(return_X_y=True)
+some = np.flatnonzero(y < 4)[:240]
+X, y = X[some], y[some]
+place = PCA(2, random_state=0).fit_transform(X)
+
+choices = [
+    {"model": "log"},
+    {"model": "log", "locality": 1.0},
+    {"model": "log", "connect": True},
+    {"model": "l2"},
+    {"model": "hard"},
+    {"model": "soft"},
+    {"model": "knn"},
+    {"model": "knn-gaussian"},
+    {"model": "knn-self-tuning"},
+]
+
+figure, axes = plt.subplots(3, 3, figsize=(12, 12), layout="constrained")
+for choice, ax in zip(choices, axes.flat, strict=True):
+    learner = GraphLearner(n_neighbors=6, **choice).fit(X)
+    plots.graph(learner.graph_, place, labels=y, ax=ax)
+    ax.get_legend().remove()
+    for pair in [] if learner.joining_edges_ is None else learner.joining_edges_:
+        ax.plot(*place[pair].T, color="black", linestyle="--", linewidth=1.5, zorder=3)
+    name = ", ".join(value if key == "model" else f"{key}={value}" for key, value in choice.items())
+    parts = "one part" if learner.n_components_ == 1 else f"{learner.n_components_} parts"
+    wrong = f"{wrong_weight(learner.graph_, y):.1%} between digits"
+    ax.set_title(f"{name}\n{learner.n_neighbors_:.1f} neighbours, {parts}, {wrong}", fontsize=10)
+plt.show()
