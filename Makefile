@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 DATA ?=
 K ?= 10
 
-.PHONY: demo test test-interop lint types bench clean
+.PHONY: demo test test-interop lint types bench reproduce reproduce-small clean
 
 $(VENV)/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -32,6 +32,15 @@ test-interop: $(VENV)/installed  ## the exports against the real torch, scanpy, 
 
 bench: $(VENV)/installed  ## side-by-side measurements; SMOOTHGRAPH_DATA names the folder with the data sets
 	$(BIN)/python -m benchmarks
+
+reproduce: $(VENV)/installed  ## every figure and table of the paper at its size: hours; what has been run is not run again
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[experiments]"
+	$(BIN)/python -m experiments --full
+	$(BIN)/python -m experiments report
+
+reproduce-small: $(VENV)/installed  ## each of them at a size that takes seconds
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[experiments]"
+	$(BIN)/python -m experiments --small
 
 clean:
 	rm -rf $(VENV) demo_output

@@ -10,6 +10,7 @@ import importlib
 import json
 import os
 import platform
+import re
 import time
 import warnings
 from pathlib import Path
@@ -19,7 +20,7 @@ from sklearn.exceptions import ConvergenceWarning
 from experiments import report
 
 # The order of the sections of the paper, then what goes beyond it.
-NAMES = "theta support degrees classes propagation manifold diameters words scaling edges tasks".split()
+NAMES = "theta", "support", "degrees", "classes", "propagation", "manifold", "diameters", "words", "scaling", "edges", "tasks"
 HERE = Path(__file__).parent
 
 
@@ -53,7 +54,9 @@ def run(name, size, again=False):
         }
         record = json.loads(json.dumps(record))
         numbers_path.parent.mkdir(parents=True, exist_ok=True)
-        numbers_path.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        text = json.dumps(record, indent=1, ensure_ascii=False)
+        text = re.sub(r"\[[^\[\]{}]*\]", lambda flat: " ".join(flat[0].split()), text)  # a list of numbers on one line
+        numbers_path.write_text(text + "\n", encoding="utf-8")
     draw(module, record, figure_path)
     return record
 

@@ -44,17 +44,20 @@ def images(name: str, n: int | None = None, seed: int = 0) -> tuple[np.ndarray, 
     )[1]
 
 
-def spherical(side: int, n_maps: int = 40, within: int | None = None) -> np.ndarray:
-    """Simulated maps, a node per row; kept in a file, since simulating takes minutes. A corner of a larger patch is the same."""
-    path = CACHE / f"spherical-{within or side}-{n_maps}.npy"
-    if not path.exists():
-        CACHE.mkdir(exist_ok=True)
-        np.save(path, datasets.spherical_maps(within or side, n_maps=n_maps).X)
-    X = np.load(path, mmap_mode="r")
-    return np.ascontiguousarray(X.reshape(within or side, within or side, -1)[:side, :side].reshape(side * side, -1))
+def spherical(side: int, n_maps: int = 40, nside: int = 1024) -> np.ndarray:
+    """Simulated maps, a node per row; kept in a file, since simulating takes minutes. The corner of a larger patch will do."""
+    for kept in sorted(CACHE.glob(f"spherical-*-{n_maps}-{nside}.npy"), key=lambda path: path.stat().st_size):
+        whole = int(kept.name.split("-")[1])
+        if whole >= side:
+            X = np.load(kept, mmap_mode="r").reshape(whole, whole, -1)
+            return np.ascontiguousarray(X[:side, :side].reshape(side * side, -1))
+    CACHE.mkdir(exist_ok=True)
+    X = datasets.spherical_maps(side, n_maps=n_maps, nside=nside).X
+    np.save(CACHE / f"spherical-{side}-{n_maps}-{nside}.npy", X)
+    return X
 
 
-def nearest(X, k, **parameters):
+def nearest(X, k):
     """(indices, distances) without the sample itself, from one exact search that many graphs share."""
     from smoothgraph.neighbors import ExactBackend, find_neighbors
     from smoothgraph.samples import Samples
@@ -75,7 +78,7 @@ def fuzzy_set(X, k):
     near, distances = nearest(X, k - 1)
     itself = np.arange(len(X))[:, None]
     near, distances = np.hstack([itself, near]), np.hstack([np.zeros((len(X), 1)), distances]).astype(np.float32)
-    state = np.random.RandomState(0)  # noqa: NPY002 (what UMAP takes; it draws nothing from it here)
+    state = np.random.RandomState(0)  # UMAP takes one; with lists given it draws nothing
     return fuzzy_simplicial_set(X, k, state, "euclidean", knn_indices=near, knn_dists=distances)[0].tocsr()
 
 

@@ -75,33 +75,34 @@ def claims(numbers):
     wrong = {name: [point["wrong"] for point in curve] for name, curve in curves.items()}
     yield Claim(
         "The log graph has fewer wrong edges than the nearest-neighbour graph",
-        "log below A-NN at every k",
+        "A-NN “has many wrong edges”; a curve",
         f"log {min(wrong['log']):.1f}–{max(wrong['log']):.1f} %, k-NN {min(wrong['k-NN, best σ']):.1f}–"
         f"{max(wrong['k-NN, best σ']):.1f} %",
         all(a < b for a, b in zip(wrong["log"], wrong["k-NN, best σ"], strict=True)),
     )
     yield Claim(
         "ℓ2 has fewer wrong edges than log",
-        "ℓ2 below log",
+        "“ℓ2 is more accurate than the log model”; a curve",
         f"ℓ2 {min(wrong['ℓ2']):.1f}–{max(wrong['ℓ2']):.1f} %, log {min(wrong['log']):.1f}–{max(wrong['log']):.1f} %",
         all(a < b for a, b in zip(wrong["ℓ2"], wrong["log"], strict=True)),
     )
     few = wrong["log, as few samples"]
     yield Claim(
         f"The hard and soft models have more wrong edges than log ({numbers['n_daitch']:,} samples)",
-        "both above A-NN and log",
+        "“many wrong edges”, A-NN more accurate than both",
         f"hard {min(wrong['hard']):.1f} %, soft {min(wrong['soft']):.1f} %, log {max(few):.1f} % on the same samples",
         min(wrong["hard"] + wrong["soft"]) > max(few),
     )
     opponent, log = least["k-NN, best σ"], least["log"]
     yield Claim(
         "Label propagation: the log model performs best, against the k-NN graph with its best width",
-        "log lowest at every k; a “small improvement”",
+        "“the log model performs best”, a “small improvement”; a curve",
         f"least error log {log['error']:.1f} ± {log['deviation']:.1f} % (degree {log['degree']:.0f}), "
         f"k-NN {opponent['error']:.1f} ± {opponent['deviation']:.1f} % (degree {opponent['degree']:.0f}), "
         f"ℓ2 {least['ℓ2']['error']:.1f} %",
         log["error"] < min(opponent["error"], least["ℓ2"]["error"]),
-        "Beyond the paper: " + ", ".join(f"{name} {one['error']:.1f} %" for name, one in least.items() if "," in name or name == "UMAP"),
+        "Beyond the paper: "
+        + ", ".join(f"{name} {one['error']:.1f} %" for name, one in least.items() if "," in name or name == "UMAP"),
     )
     unreached = {name: [point["unreached"] for point in curve] for name, curve in curves.items()}
     held = all(a <= b for name in ("k-NN, best σ", "ℓ2") for a, b in zip(unreached["log"], unreached[name], strict=True))
@@ -109,10 +110,12 @@ def claims(numbers):
     sparse = {name: f"{one['unreached']:.1f} % at degree {one['degree']:.0f}" for name, one in second.items()}
     yield Claim(
         "Nodes that no label reaches occur much less in the log graph",
-        "log below A-NN and ℓ2",
+        "“much less in the log graph”; a curve",
         f"log {sparse['log']}, ℓ2 {sparse['ℓ2']}, k-NN {sparse['k-NN, best σ']}, joined {sparse['log, joined']}",
         held,
-        "" if held else "The barrier forbids isolated nodes, not isolated pairs; our exact k-NN graph is connected. "
+        ""
+        if held
+        else "The barrier forbids isolated nodes, not isolated pairs; our exact k-NN graph is connected. "
         "`connect=True` removes them.",
     )
     yield Claim(

@@ -15,8 +15,8 @@ from smoothgraph.uses import relative_l1
 TITLE = "Error of the restricted model"
 CAPTION = (
     "MNIST. Relative ℓ1 distance from the graph learned over all pairs, against r, the allowed edges being r·k exact nearest "
-    "neighbours; means over runs, bars are standard deviations. Squares: our certified support, at as many times k as it needed "
-    "(its error is that of the solver's tolerance)."
+    "neighbours; means over runs, bars are standard deviations. Squares: our certified support, at as many times k as it "
+    "needed (its error is that of the solver's tolerance)."
 )
 SIZES = {
     "small": {"n": 300, "ks": [5], "ratios": [1.5, 3, 6], "n_runs": 2},
@@ -71,7 +71,9 @@ def draw(numbers):
     figure, ax = plt.subplots(figsize=(6, 4), layout="constrained")
     for (k, one), colour in zip(numbers.items(), ("tab:blue", "tab:orange", "tab:green"), strict=False):
         errors = 100.0 * np.array(one["errors"])
-        ax.errorbar(one["ratios"], errors.mean(axis=1), errors.std(axis=1), marker="o", capsize=2, color=colour, label=f"k = {k}")
+        ax.errorbar(
+            one["ratios"], errors.mean(axis=1), errors.std(axis=1), marker="o", capsize=2, color=colour, label=f"k = {k}"
+        )
         needed = np.mean(one["certified ratios"])
         ax.plot(needed, 100.0 * np.mean(one["certified errors"]), "s", color=colour, markersize=9)
         ax.annotate("certified", (needed, 0.0), (0, 9), textcoords="offset points", ha="center", color=colour, fontsize=8)
@@ -88,7 +90,7 @@ def claims(numbers):
         at = int(np.argmin(np.abs(np.array(one["ratios"]) - 3)))
         yield Claim(
             f"The restricted model approaches the full one as r grows, k = {k}",
-            "a falling curve, averaged over 10 runs",
+            "a curve, mean of 10 runs",
             f"{errors[0]:.1f} % at r = {one['ratios'][0]:g}, {errors[at]:.1f} % at {one['ratios'][at]:g}, "
             f"{errors[-1]:.2g} % at {one['ratios'][-1]:g}",
             falls,

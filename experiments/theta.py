@@ -45,7 +45,7 @@ def distances(X):
     X = X.astype(np.float64)
     square = (X**2).sum(axis=1)
     Z = np.maximum(square[:, None] + square[None, :] - 2.0 * X @ X.T, 0.0)
-    for i, j in np.argwhere(Z < 1e-6 * Z.mean()):  # what cancels above: duplicates are at 0 exactly
+    for i, j in np.argwhere(1e-6 * Z.mean() > Z):  # what cancels above: duplicates are at 0 exactly
         Z[i, j] = np.sum((X[i] - X[j]) ** 2)
     Z = (Z + Z.T) / (2.0 * Z.mean())
     return Z, np.sort(np.where(np.eye(len(X), dtype=bool), np.inf, Z), axis=1)[:, :-1]
