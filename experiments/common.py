@@ -1,11 +1,16 @@
 """What several experiments need: data, labels, graphs, and how well labels spread on them."""
 
+import time
 from pathlib import Path
 from typing import NamedTuple
 
+import numba
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from smoothgraph import datasets, degree_path, label_propagation
+from smoothgraph.neighbors import choose_backend, find_neighbors
+from smoothgraph.samples import Samples
 from smoothgraph.uses import wrong_weight
 
 CACHE = Path(__file__).parent / ".cache"
@@ -58,17 +63,28 @@ def spherical(side: int, n_maps: int = 40, nside: int = 1024) -> np.ndarray:
 
 
 def nearest(X, k):
-    """(indices, distances) without the sample itself, from one exact search that many graphs share."""
-    from smoothgraph.neighbors import ExactBackend, find_neighbors
-    from smoothgraph.samples import Samples
-
-    lists = find_neighbors(Samples(X), min(k, len(X) - 1), ExactBackend())
+    """(indices, distances) without the sample itself, from one search that many graphs share."""
+    samples = Samples(X)
+    lists = find_neighbors(samples, min(k, len(X) - 1), choose_backend("auto", samples, 0))
     return lists.indices, np.sqrt(lists.distances)
 
 
 def graphs(X, model, degrees, **parameters):
     """[(mean degree, graph)] of one model over several densities."""
     return [(learner.n_neighbors_, learner.graph_) for learner in degree_path(X, degrees, model=model, **parameters)]
+
+
+def core_seconds(work):
+    """(seconds of one core, result) of a function run on one thread: what else the machine does counts little."""
+    threads = numba.get_num_threads()
+    numba.set_num_threads(1)
+    try:
+        with threadpool_limits(limits=1):
+            start = time.process_time()
+            result = work()
+            return time.process_time() - start, result
+    finally:
+        numba.set_num_threads(threads)
 
 
 def fuzzy_set(X, k):

@@ -3,8 +3,8 @@
 import numpy as np
 from scipy.spatial import procrustes
 
-from experiments.common import Claim, graphs, spherical
-from smoothgraph import spectral_embedding
+from experiments.common import Claim, graphs, nearest, spherical
+from smoothgraph import GraphLearner, degree_path, spectral_embedding
 
 TITLE = "Manifold recovery, spherical maps (simulated)"
 CAPTION = (
@@ -17,7 +17,7 @@ SIZES = {
     "medium": {"side": 128, "n_maps": 40, "nside": 1024, "detail": 14},
     "full": {"side": 512, "n_maps": 40, "nside": 1024, "detail": 14},
 }
-GRAPHS = {"k-NN": ("knn", 4, {}), "ℓ2": ("l2", 4.7, {}), "log": ("log", 4.7, {})}
+DEGREE = 4.7
 DRAWN = 6000  # points of a figure, besides the two areas
 
 
@@ -32,22 +32,23 @@ def run(side, n_maps, nside, detail):
         "corner": (row < detail) & (column < detail),
     }
     numbers = {"side": side, "n": side * side, "signals": X.shape[1], "detail": detail, "graphs": {}}
-    for name, (model, degree, extra) in GRAPHS.items():
-        k, W = near_degree(X, model, degree, extra)
+    lists = nearest(X, 3 * (int(DEGREE) + 1))
+    found = {
+        "k-NN": graphs(X, "knn", [3], neighbors=lists)[0],  # made symmetric, that is a mean degree above 4
+        "ℓ2": near_degree(X, "l2", DEGREE, lists),
+        "log": near_degree(X, "log", DEGREE, lists),
+    }
+    for name, (k, W) in found.items():
         numbers["graphs"][name] = {"degree": k, **look(W, grid, areas)}
     return numbers
 
 
-def near_degree(X, model, degree, extra):
-    """A graph of that mean degree. Degrees asked for are whole numbers: θ between those of the two next ones is tried."""
-    if model == "knn":
-        return graphs(X, model, [degree], **extra)[0]
-    from smoothgraph import GraphLearner, degree_path
-
-    below, above = degree_path(X, [int(degree), int(degree) + 1], model=model)
+def near_degree(X, model, degree, lists):
+    """A learned graph of that mean degree. What is asked for is a whole number: θ comes from between the two next to it."""
+    below, above = degree_path(X, [int(degree), int(degree) + 1], model=model, neighbors=lists)
     part = (degree - below.n_neighbors_) / (above.n_neighbors_ - below.n_neighbors_)
     theta = below.theta_ ** (1 - part) * above.theta_**part
-    learner = GraphLearner(int(degree) + 1, model=model, theta=theta).fit(X)
+    learner = GraphLearner(int(degree) + 1, model=model, theta=theta, neighbors=lists).fit(X)
     return learner.n_neighbors_, learner.graph_
 
 

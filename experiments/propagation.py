@@ -13,7 +13,7 @@ CAPTION = (
 )
 SIZES = {
     "small": {"n": 800, "n_daitch": 200, "degrees": [5, 12], "share": 0.03, "n_draws": 3},
-    "medium": {"n": 5000, "n_daitch": 1000, "degrees": [3, 5, 8, 12, 20, 30], "share": 0.01, "n_draws": 10},
+    "medium": {"n": 4000, "n_daitch": 1000, "degrees": [3, 5, 8, 12, 20], "share": 0.01, "n_draws": 10},
     "full": {"n": 60_000, "n_daitch": 60_000, "degrees": [3, 5, 8, 10, 15, 20, 30], "share": 0.01, "n_draws": 10},
 }
 POWERS = 1, 4, 16  # exp(−z/2σ²) to the power p is a width of σ/√p

@@ -26,7 +26,7 @@ LOCALITIES = 0.0, 0.5, 0.75, 1.0
 METHODS = [f"log, locality {g:g}" for g in LOCALITIES] + ["k-NN", "k-NN, Gaussian", "k-NN, self-tuning", "UMAP"]
 SIZES = {
     "small": {"n": 400, "ks": [5, 10], "n_draws": 3, "tasks": ["labels: digits", "labels: ATT faces", "clusters: COIL"]},
-    "medium": {"n": 2000, "ks": [5, 10, 20], "n_draws": 10, "tasks": "all"},
+    "medium": {"n": 1000, "ks": [5, 10, 20], "n_draws": 10, "tasks": "all"},
     "full": {"n": 10_000, "ks": [5, 10, 15, 20, 30], "n_draws": 20, "tasks": "all"},
 }
 SHARES = {  # task → data and the share of labels; every class has one label at least
@@ -49,7 +49,11 @@ ENDINGS = "ing", "ed", "ly", "tion", "er", "ity", "al"
 
 def run(n, ks, n_draws, tasks):
     chosen = SHARES if tasks == "all" else tasks
-    return {task: compare(*load(SHARES[task][0], n), SHARES[task][1], ks, n_draws) for task in chosen}
+    numbers = {}
+    for task in chosen:
+        numbers[task] = compare(*load(SHARES[task][0], n), SHARES[task][1], ks, n_draws)
+        print(f"    {task}", flush=True)
+    return numbers
 
 
 def load(name, n):
