@@ -18,6 +18,7 @@ from pathlib import Path
 from sklearn.exceptions import ConvergenceWarning
 
 from experiments import report
+from experiments.common import CACHE
 
 # The order of the sections of the paper, then what goes beyond it.
 NAMES = "theta", "support", "degrees", "classes", "propagation", "manifold", "diameters", "words", "scaling", "edges", "tasks"
@@ -57,6 +58,8 @@ def run(name, size, again=False):
         text = json.dumps(record, indent=1, ensure_ascii=False)
         text = re.sub(r"\[[^\[\]{}]*\]", lambda flat: " ".join(flat[0].split()), text)  # a list of numbers on one line
         numbers_path.write_text(text + "\n", encoding="utf-8")
+        for partial in CACHE.glob(f"{name}-*.json"):
+            partial.unlink()
     draw(module, record, figure_path)
     return record
 

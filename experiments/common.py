@@ -1,5 +1,6 @@
 """What several experiments need: data, labels, graphs, and how well labels spread on them."""
 
+import json
 import time
 from pathlib import Path
 from typing import NamedTuple
@@ -72,6 +73,17 @@ def nearest(X, k):
 def graphs(X, model, degrees, **parameters):
     """[(mean degree, graph)] of one model over several densities."""
     return [(learner.n_neighbors_, learner.graph_) for learner in degree_path(X, degrees, model=model, **parameters)]
+
+
+def kept(name: str, work, *parameters):
+    """What `work(*parameters)` returns, kept in a file until the whole experiment is done: a run that was stopped goes on from there."""
+    path = CACHE / f"{name}.json"
+    if path.exists() and (record := json.loads(path.read_text(encoding="utf-8")))["parameters"] == list(parameters):
+        return record["value"]
+    value = work(*parameters)
+    CACHE.mkdir(exist_ok=True)
+    path.write_text(json.dumps({"parameters": parameters, "value": value}), encoding="utf-8")
+    return value
 
 
 def core_seconds(work):

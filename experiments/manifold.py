@@ -34,7 +34,7 @@ def run(side, n_maps, nside, detail):
     numbers = {"side": side, "n": side * side, "signals": X.shape[1], "detail": detail, "graphs": {}}
     lists = nearest(X, 3 * (int(DEGREE) + 1))
     found = {
-        "k-NN": graphs(X, "knn", [3], neighbors=lists)[0],  # made symmetric, that is a mean degree above 4
+        "k-NN": graphs(X, "knn", [4], neighbors=lists)[0],
         "ℓ2": near_degree(X, "l2", DEGREE, lists),
         "log": near_degree(X, "log", DEGREE, lists),
     }

@@ -13,7 +13,7 @@ from sklearn.cluster import SpectralClustering
 from sklearn.metrics import normalized_mutual_info_score
 from sklearn.preprocessing import StandardScaler
 
-from experiments.common import Claim, fuzzy_set, graphs, images, spread
+from experiments.common import Claim, fuzzy_set, graphs, images, kept, spread
 from smoothgraph import datasets
 
 TITLE = "Beyond the paper: real tasks, every method over its own grid"
@@ -51,7 +51,7 @@ def run(n, ks, n_draws, tasks):
     chosen = SHARES if tasks == "all" else tasks
     numbers = {}
     for task in chosen:
-        numbers[task] = compare(*load(SHARES[task][0], n), SHARES[task][1], ks, n_draws)
+        numbers[task] = kept(f"tasks-{task.replace(': ', '-')}", compare, *SHARES[task], n, ks, n_draws)
         print(f"    {task}", flush=True)
     return numbers
 
@@ -70,8 +70,9 @@ def load(name, n):
     return X.astype(np.float32), y
 
 
-def compare(X, y, share, ks, n_draws):
-    """{method: {setting: score}}."""
+def compare(name, share, n, ks, n_draws):
+    """{method: {setting: score}} on one data set."""
+    X, y = load(name, n)
     ks = [k for k in ks if 2 * k < len(X)]
     return {
         method: {setting: score(W, y, share, n_draws) for setting, W in settings(X, method, ks)}
