@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 DATA ?=
 K ?= 10
 
-.PHONY: demo test test-interop lint types docs bench bench-full clean
+.PHONY: demo test test-interop lint types docs bench bench-full reproduce reproduce-small clean
 
 $(VENV)/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -39,6 +39,15 @@ bench: $(VENV)/installed  ## side-by-side measurements; SMOOTHGRAPH_DATA names t
 
 bench-full: bench  ## and those that take long: ten million samples need 20 GB and the better part of an hour
 	$(BIN)/python -m benchmarks complete ten_million
+
+reproduce: $(VENV)/installed  ## every figure and table of the paper at its size: hours; what has been run is not run again
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[experiments]"
+	$(BIN)/python -m experiments --full
+	$(BIN)/python -m experiments report
+
+reproduce-small: $(VENV)/installed  ## each of them at a size that takes seconds
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[experiments]"
+	$(BIN)/python -m experiments --small
 
 clean:
 	rm -rf $(VENV) demo_output docs/_build docs/generated
