@@ -23,7 +23,7 @@ some = np.flatnonzero(y < 4)[:240]
 X, y = X[some], y[some]
 place = PCA(2, random_state=0).fit_transform(X)
 
-# An edge of a nearest-neighbour graph is there if one of its ends lists the other: lists of six give a degree of eight.
+# An edge is there if one of its ends lists the other: lists of six give a degree of eight.
 graphs = {
     "nearest neighbours": GraphLearner(n_neighbors=6, model="knn").fit(X),
     "learned": GraphLearner(n_neighbors=8).fit(X),
