@@ -8,9 +8,9 @@ L is never formed, nor the matrix M of w ↦ LX: products with it and its transp
 
 Both models are one: minimise ‖LX‖² + Σᵢ rᵢ max(tᵢ − dᵢ, 0)² again and again, λᵢ = 2rᵢ max(tᵢ − dᵢ, 0), with moderate rᵢ ≤ μ and
 tᵢ = 1 + λᵢ(1/2rᵢ − 1/2μ) from the time before (the method of multipliers; for rᵢ = μ nothing is repeated, for the hard model
-1/μ = 0). Inside, one weight after the other goes to its minimum, those at 0 once a round, the others sixteen times; every second
+1/μ = 0). Inside, one weight after the other goes to its minimum, those at 0 once a round, the others 16 times; every second
 sweep is kept, and the mean of these that would move least is tried (Anderson's extrapolation), and taken if it is lower.
-Nothing goes up and nothing can go round in circles, whether or not the model determines the weights.
+No step inside goes up, so none can go round in circles, whether or not the model determines the weights.
 """
 
 import time
@@ -174,22 +174,19 @@ def _mean_distances(edges):
 
 
 def _descend(edges, mu, tol, max_iter, w, lam):
-    """Rounds until `tol` is reached: (the best point seen, rounds)."""
+    """Rounds until `tol` is reached: (the last point, rounds)."""
     unit = _mean_distances(edges)
     r = np.minimum(mu, STIFF * unit)
     gain = 0.5 / r - 0.5 / mu
-    best = None
     for n_iter in range(1, max_iter + 1):
         t = 1.0 + lam * gain
         w, d = _round(edges, w, r, t)
         lam = 2.0 * r * np.maximum(t - d, 0.0)
         if n_iter % CHECK == 0 or n_iter == max_iter:
             point = _certify(edges, w, lam, mu, float(unit.sum()))
-            if best is None or point.residual < best.residual or point.converged(tol):
-                best = point
             if point.converged(tol):
                 break
-    return best, n_iter
+    return point, n_iter
 
 
 def _round(edges, w, r, t):
