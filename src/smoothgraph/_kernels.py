@@ -794,11 +794,26 @@ def end_sums(i, j, y):
 
 
 @compiled
+def _fall(slope, curvature, spare_a, spare_b, stiff_a, stiff_b):
+    """How far to go down a slope whose curvature grows by stiffₐ after spareₐ, by stiff_b after spare_b."""
+    gone = 0.0
+    if spare_b < spare_a:
+        spare_a, spare_b, stiff_a, stiff_b = spare_b, spare_a, stiff_b, stiff_a
+    for spare, stiff in ((spare_a, stiff_a), (spare_b, stiff_b)):
+        if slope <= curvature * (spare - gone):
+            break
+        slope -= curvature * (spare - gone)
+        gone = spare
+        curvature += stiff
+    return gone + slope / curvature
+
+
+@compiled
 def descend_edges(chosen, i, j, z, X, r, t, w, Y, d, sweeps):
     """Lower ‖LX‖² + Σᵢ rᵢ max(tᵢ − dᵢ, 0)² in place, one weight of the `chosen` edges at a time, there and back by turns.
 
-    Y = LX and d = Sw go along with w. The curvature is that of the piece the weight moves on: a rising weight only leaves the
-    nodes that fall short, a falling one may make any of its two fall short.
+    Y = LX and d = Sw go along with w. A rising weight may end the shortfall of a node, and then goes less far than it could; a
+    falling one goes to its minimum, though its nodes may come to fall short on the way.
     """
     features = X.shape[1]
     for sweep in range(sweeps):
@@ -811,12 +826,12 @@ def descend_edges(chosen, i, j, z, X, r, t, w, Y, d, sweeps):
             slope = 2.0 * (slope - r[a] * short_a - r[b] * short_b)
             if slope == 0.0 or (slope > 0.0 and w[e] == 0.0):
                 continue
-            curvature = 4.0 * z[e]
-            if slope > 0.0 or short_a > 0.0:
-                curvature += 2.0 * r[a]
-            if slope > 0.0 or short_b > 0.0:
-                curvature += 2.0 * r[b]
-            step = max(w[e] - slope / curvature, 0.0) - w[e]
+            if slope < 0.0:
+                curvature = 4.0 * z[e] + 2.0 * (r[a] * (short_a > 0.0) + r[b] * (short_b > 0.0))
+                step = -slope / curvature
+            else:
+                spare_a, spare_b = max(d[a] - t[a], 0.0), max(d[b] - t[b], 0.0)
+                step = -min(w[e], _fall(slope, 4.0 * z[e], spare_a, spare_b, 2.0 * r[a], 2.0 * r[b]))
             w[e] += step
             d[a] += step
             d[b] += step

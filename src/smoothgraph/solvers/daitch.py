@@ -8,9 +8,9 @@ L is never formed, nor the matrix M of w ↦ LX: products with it and its transp
 
 Both models are one: minimise ‖LX‖² + Σᵢ rᵢ max(tᵢ − dᵢ, 0)² again and again, λᵢ = 2rᵢ max(tᵢ − dᵢ, 0), with moderate rᵢ ≤ μ and
 tᵢ = 1 + λᵢ(1/2rᵢ − 1/2μ) from the time before (the method of multipliers; for rᵢ = μ nothing is repeated, for the hard model
-1/μ = 0). Inside, one weight after the other goes to its minimum, those at 0 once a round, the others ten times; every second
+1/μ = 0). Inside, one weight after the other goes to its minimum, those at 0 once a round, the others 16 times; every second
 sweep is kept, and the mean of these that would move least is tried (Anderson's extrapolation), and taken if it is lower.
-Nothing goes up and nothing can go round in circles, whether or not the model determines the weights.
+No step inside goes up, so none can go round in circles, whether or not the model determines the weights.
 """
 
 import time
@@ -30,7 +30,7 @@ from smoothgraph.solvers.problem import Solution, Status
 MODELS = "hard", "soft"
 MOST_COMPLETE = 5000  # samples up to which the learner looks at all pairs
 STIFF = 0.5  # rᵢ at most, in units of the mean squared distance of node i's allowed edges
-KEPT, CHECK = 5, 5  # pairs of sweeps before an extrapolation; rounds before a look at the certificate
+KEPT, CHECK = 8, 5  # pairs of sweeps before an extrapolation; rounds before a look at the certificate
 RESIDUAL = 10.0  # the KKT residual that counts as converged, in units of `tol`
 SHIFTS = 0.0, *10.0 ** np.arange(-9.0, 0.1)  # multiples of X that are tried to make Y feasible for the dual
 TINY = 1e-12  # objective per node, in units of squared distances, that counts as 0
@@ -90,7 +90,7 @@ def solve(
     tol : stop when the relative duality gap is at most this, or the KKT residual at most 10 times this: the largest change
         of a weight, or of a degree, that the optimality conditions still ask for (see `models/daitch.py`). Where the weights
         are not determined, as with samples in two or three dimensions, the residual is usually there first.
-    max_iter : rounds, each of some ten passes over the edges.
+    max_iter : rounds, each of some ten passes over all edges.
     w, lam : weights (a sparse matrix) and multipliers to start from, such as those of a `Solution`.
 
     Returns
@@ -174,22 +174,19 @@ def _mean_distances(edges):
 
 
 def _descend(edges, mu, tol, max_iter, w, lam):
-    """Rounds until `tol` is reached: (the best point seen, rounds)."""
+    """Rounds until `tol` is reached: (the last point, rounds)."""
     unit = _mean_distances(edges)
     r = np.minimum(mu, STIFF * unit)
     gain = 0.5 / r - 0.5 / mu
-    best = None
     for n_iter in range(1, max_iter + 1):
         t = 1.0 + lam * gain
         w, d = _round(edges, w, r, t)
         lam = 2.0 * r * np.maximum(t - d, 0.0)
         if n_iter % CHECK == 0 or n_iter == max_iter:
             point = _certify(edges, w, lam, mu, float(unit.sum()))
-            if best is None or point.residual < best.residual or point.converged(tol):
-                best = point
             if point.converged(tol):
                 break
-    return best, n_iter
+    return point, n_iter
 
 
 def _round(edges, w, r, t):
@@ -302,10 +299,10 @@ def solve_complete(X, candidates: Candidates, mu: float | None = None, tol: floa
     """The model over all pairs of samples, from the allowed edges on: (Solution, grown Candidates, nodes with violated pairs).
 
     A pair outside the support is violated where 2(xᵢ − xⱼ)·(yᵢ − yⱼ) < λᵢ + λⱼ: its weight would rise. The worst such pairs of
-    each node join the support until none is violated by more than 10·`tol`·(4z + λᵢ + λⱼ), and gap or residual over all pairs
-    are as `solve` wants them (D is then that of a (Y, λ) which every pair allows); the last number counts nodes that still have
-    one. `max_iter` is for all solves together. All pairs are looked at in blocks, n²·d multiplications each time: for thousands
-    of nodes, not for millions.
+    each node join the support until gap or residual are as `solve` wants them, both over all pairs: D is that of a (Y, λ) which
+    every pair allows. Then the last number is 0, otherwise it counts nodes with a pair that is violated by more than
+    10·`tol`·(4z + λᵢ + λⱼ). `max_iter` is for all solves together. All pairs are looked at in blocks, n²·d multiplications each
+    time: for thousands of nodes, not for millions.
     """
     start = time.perf_counter()
     _check(mu, tol, max_iter)
@@ -319,14 +316,15 @@ def solve_complete(X, candidates: Candidates, mu: float | None = None, tol: floa
         dual = _dual_objective(edges, point.w, point.Y, point.lam, stiffness, partial(_all_shares, X, point))
         gap = (point.objective - dual) / max(point.objective, TINY * float(_mean_distances(edges).sum()))
         point = point._replace(dual_objective=dual, gap=gap, residual=max(point.residual, worst))
-        if (point.converged(tol) and not violated) or n_iter == max_iter:
+        if point.converged(tol) or n_iter == max_iter:
             break
         grown = _add_violated(X, candidates, point, tol)
-        if grown.n_edges == candidates.n_edges and inner_tol < 1e-3 * tol:
+        if inner_tol > tol or grown.n_edges == candidates.n_edges:
+            inner_tol *= 0.1
+        if inner_tol < 1e-3 * tol:
             break
         candidates, w, lam = grown, _matrix(edges, point.w), point.lam
-        inner_tol *= 0.1 if inner_tol > tol or grown.n_edges == candidates.n_edges else 1.0
-    return _finish(edges, point, tol, n_iter, start), candidates, violated
+    return _finish(edges, point, tol, n_iter, start), candidates, 0 if point.converged(tol) else violated
 
 
 def _tile(X, Y, rows):
