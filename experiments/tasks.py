@@ -156,7 +156,7 @@ def table(numbers):
     yield ""
     yield (
         f"**Recommendation for the default of `locality`: {chosen.split()[-1]}**, which has the least mean error of the four, "
-        f"untuned. Against locality 0 it has less error on {sum(g > 0 for g in gains)} of {len(gains)} tasks; the difference is "
+        f"untuned. Against locality 0 it has less error on {sum(g > 0 for g in gains)} of {len(gains)} tasks; they differ by "
         f"{np.mean(gains):.1f} points on average, from {min(gains):.1f} to {max(gains):.1f}."
     )
 
