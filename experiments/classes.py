@@ -8,7 +8,7 @@ from smoothgraph.uses import weight_between_classes
 TITLE = "Connectivity across the classes of MNIST"
 CAPTION = (
     "Share of the weight between samples of each digit, all graphs scaled to ‖W‖₁,₁ = 1; the last bars are the wrong edges, "
-    "between different digits. Below: how frequent the digits are, and the mean squared distance inside a class."
+    "between different digits. Right: how frequent the digits are, and the mean squared distance inside a class."
 )
 SIZES = {
     "small": {"n": 800, "n_daitch": 200, "degrees": [5, 15]},
