@@ -121,10 +121,3 @@ def claims(numbers):
         ", ".join(f"{one['inside'][1]:.0f} % on “1” at degree {one['degree']:.0f}" for one in graphs["ℓ2"]),
         graphs["ℓ2"][-1]["inside"][1] < graphs["ℓ2"][0]["inside"][1],
     )
-    yield Claim(
-        "Hard and soft are worse than log, often better than A-NN or ℓ2",
-        "more wrong edges than log",
-        ", ".join(f"{name} {one['wrong']:.1f} % wrong" for name, one in sparse.items()),
-        min(sparse["hard"]["wrong"], sparse["soft"]["wrong"]) > sparse["log"]["wrong"],
-        f"Hard and soft are learned from {numbers['n_daitch']:,} samples, the others from {numbers['n']:,}.",
-    )

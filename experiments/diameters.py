@@ -99,7 +99,7 @@ def claims(numbers):
         yield Claim(
             claim,
             f"{paper}; a curve",
-            "; ".join(f"{log} against {knn:.0f} at degree {k:.0f}" for k, log, knn in pairs) or "no log graph hangs together",
+            "; ".join(f"{log} against {knn:.1f} at degree {k:.0f}" for k, log, knn in pairs) or "no log graph hangs together",
             bool(pairs) and all(log > knn for _, log, knn in pairs),
         )
     isolated = min(point["isolated"] for point in words["ℓ2"])
@@ -107,5 +107,6 @@ def claims(numbers):
         "Words: ℓ2 graphs always have many disconnected nodes",
         "“always giving many disconnected nodes”",
         f"{isolated} nodes without an edge at the best degree, {max(p['isolated'] for p in words['ℓ2'])} at the worst",
-        isolated > 0,
+        isolated >= 10,
+        "" if isolated >= 10 else "Many in sparse graphs, few in the densest.",
     )

@@ -142,4 +142,5 @@ def claims(numbers):
         f"ℓ2 {graphs['ℓ2']['outside']} out of the largest part ({graphs['ℓ2']['isolated']} isolated), log "
         f"{graphs['log']['outside']} ({graphs['log']['isolated']} isolated)",
         graphs["log"]["outside"] == 0 and graphs["ℓ2"]["outside"] > 0,
+        "" if graphs["ℓ2"]["outside"] else "At this size both are connected.",
     )
