@@ -8,7 +8,7 @@ from smoothgraph.uses import weight_between_classes
 TITLE = "Connectivity across the classes of MNIST"
 CAPTION = (
     "Share of the weight between samples of each digit, all graphs scaled to ‖W‖₁,₁ = 1; the last bars are the wrong edges, "
-    "between different digits. Below: how frequent the digits are, and the mean squared distance inside a class."
+    "between different digits. Right: how frequent the digits are, and the mean squared distance inside a class."
 )
 SIZES = {
     "small": {"n": 800, "n_daitch": 200, "degrees": [5, 15]},
@@ -120,11 +120,4 @@ def claims(numbers):
         "smaller at 30 than at 5",
         ", ".join(f"{one['inside'][1]:.0f} % on “1” at degree {one['degree']:.0f}" for one in graphs["ℓ2"]),
         graphs["ℓ2"][-1]["inside"][1] < graphs["ℓ2"][0]["inside"][1],
-    )
-    yield Claim(
-        "Hard and soft are worse than log, often better than A-NN or ℓ2",
-        "more wrong edges than log",
-        ", ".join(f"{name} {one['wrong']:.1f} % wrong" for name, one in sparse.items()),
-        min(sparse["hard"]["wrong"], sparse["soft"]["wrong"]) > sparse["log"]["wrong"],
-        f"Hard and soft are learned from {numbers['n_daitch']:,} samples, the others from {numbers['n']:,}.",
     )

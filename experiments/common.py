@@ -76,7 +76,7 @@ def graphs(X, model, degrees, **parameters):
 
 
 def kept(name: str, work, *parameters):
-    """What `work(*parameters)` returns, kept in a file until all of the experiment is done: a stopped run goes on from it."""
+    """What `work(*parameters)` returns; kept in a file until the experiment is done, so that a stopped run goes on."""
     path = CACHE / f"{name}.json"
     if path.exists() and (record := json.loads(path.read_text(encoding="utf-8")))["parameters"] == list(parameters):
         return record["value"]

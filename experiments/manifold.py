@@ -44,11 +44,12 @@ def run(side, n_maps, nside, detail):
 
 
 def near_degree(X, model, degree, lists):
-    """A learned graph of that mean degree. What is asked for is a whole number: θ comes from between the two next to it."""
-    below, above = degree_path(X, [int(degree), int(degree) + 1], model=model, neighbors=lists)
-    part = (degree - below.n_neighbors_) / (above.n_neighbors_ - below.n_neighbors_)
-    theta = below.theta_ ** (1 - part) * above.theta_**part
-    learner = GraphLearner(int(degree) + 1, model=model, theta=theta, neighbors=lists).fit(X)
+    """A learned graph of that mean degree. Whole numbers can be asked for: θ is searched between the two next to it."""
+    low, high = (one.theta_ for one in degree_path(X, [int(degree) + 1, int(degree)], model=model, neighbors=lists))
+    for _ in range(5):
+        theta = (low * high) ** 0.5
+        learner = GraphLearner(int(degree) + 1, model=model, theta=theta, neighbors=lists).fit(X)
+        low, high = (theta, high) if learner.n_neighbors_ > degree else (low, theta)
     return learner.n_neighbors_, learner.graph_
 
 
@@ -141,4 +142,5 @@ def claims(numbers):
         f"ℓ2 {graphs['ℓ2']['outside']} out of the largest part ({graphs['ℓ2']['isolated']} isolated), log "
         f"{graphs['log']['outside']} ({graphs['log']['isolated']} isolated)",
         graphs["log"]["outside"] == 0 and graphs["ℓ2"]["outside"] > 0,
+        "" if graphs["ℓ2"]["outside"] else "At this size both are connected.",
     )

@@ -47,7 +47,7 @@ def read(name):
 def ran(record):
     """Which size, with which parameters, when and where."""
     parameters = ", ".join(f"{key} {shown(value)}" for key, value in record["parameters"].items())
-    return f"{record['size']} size ({parameters}), {record['seconds']:.0f} s on {record['machine']}, {record['date']}"
+    return f"{record['size']} size ({parameters}), on {record['machine']}, {record['date']}"
 
 
 def shown(value):
