@@ -210,7 +210,7 @@ def _round(edges, w, r, t):
     shares = np.linalg.lstsq(products, np.ones(KEPT), rcond=1e-12)[0]
     if shares.sum() > 0.0:
         guess = np.zeros_like(w)
-        guess[positive] = np.maximum(shares @ np.array(kept[1:]) / shares.sum(), 0.0)
+        guess[positive] = np.maximum(np.einsum("a,ae->e", shares / shares.sum(), kept[1:]), 0.0)
         d_guess = edges.degrees(guess)
         if value(edges.product(guess), d_guess) < value(Y, d):
             return guess, d_guess

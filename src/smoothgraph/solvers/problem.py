@@ -136,9 +136,9 @@ class Solution:
     dual : λ, one positive number per node; at the optimum one over the node's degree.
     objective, dual_objective : P(w) and D(λ); the optimum lies between them.
     gap : (P − D) / n for the log model. The mean squared error Σₑ(w − w*)²/n is at most this, since P is strongly convex.
-        (P − D) / P for the ℓ2 model.
+        (P − D) / P for the ℓ2 model and those of Daitch.
     n_iter : sweeps (nodewise) or iterations (primal_dual), and Newton steps.
-    status : Status.CONVERGED if gap ≤ tol, else Status.MAX_ITER.
+    status : Status.CONVERGED if gap ≤ tol (for the models of Daitch: or the KKT residual ≤ 10·tol), else Status.MAX_ITER.
     seconds : time in the solver.
     """
 
