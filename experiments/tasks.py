@@ -167,7 +167,7 @@ def table(numbers):
     edge = sum(min(t[m], key=lambda s: t[m][s]["error"]).startswith("k=3") for t in numbers.values() for m in others)
     yield ""
     yield (
-        f"The opponents' best is at lists of 3, the shortest tried, in {edge} of {len(others) * len(numbers)} cases: their best "
+        f"The opponents' best is at lists of 3, the shortest, in {edge} of {len(others) * len(numbers)} cases: their best "
         "may be better still. A list of k gives a degree above k, so k = 10 is a denser graph for them than for the log model."
     )
 
