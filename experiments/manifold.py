@@ -8,7 +8,7 @@ from smoothgraph import GraphLearner, degree_path, spectral_embedding
 
 TITLE = "Manifold recovery, spherical maps (simulated)"
 CAPTION = (
-    "Above: the true grid and its recovery from the first two eigenvectors of graphs of about 4.7 neighbours; green and blue "
+    "Above: the true grid and its recovery from the first two eigenvectors of graphs of the degrees named; green and blue "
     "are the nodes of the middle and of a corner of the true grid. Below: the edges among those nodes, at their true places. "
     "The Procrustes error is 0 for a perfect grid. Maps are simulated."
 )

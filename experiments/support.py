@@ -76,8 +76,8 @@ def draw(numbers):
             one["ratios"], errors.mean(axis=1), errors.std(axis=1), marker="o", capsize=2, color=colour, label=f"k = {k}"
         )
         needed = np.mean(one["certified ratios"])
-        ax.plot(needed, 100.0 * np.mean(one["certified errors"]), "s", color=colour, markersize=9)
-        ax.annotate("certified", (needed, 0.0), (0, 9), textcoords="offset points", ha="center", color=colour, fontsize=8)
+        error = 100.0 * np.mean(one["certified errors"])
+        ax.plot(needed, error, "s", color=colour, markersize=10, markerfacecolor="none", label=f"k = {k}, certified")
     ax.set(xlabel="r = allowed neighbours / k (squares: allowed edges / wanted edges)", ylabel="relative ℓ1 error (%)")
     ax.set_ylim(bottom=-0.5)
     ax.legend()

@@ -13,10 +13,11 @@ ROOT = Path(__file__).parent.parent
 
 
 @pytest.fixture(autouse=True)
-def at_the_root(monkeypatch):
-    """`experiments` is a folder beside the package, not part of what is installed."""
+def at_the_root(monkeypatch, tmp_path):
+    """`experiments` is a folder beside the package, not part of what is installed; nothing kept by a run is read."""
     pytest.importorskip("matplotlib")
     monkeypatch.syspath_prepend(str(ROOT))
+    monkeypatch.setattr(experiment("common"), "CACHE", tmp_path)
 
 
 def experiment(name):
