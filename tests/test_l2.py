@@ -110,6 +110,22 @@ def test_new_rows_solve_the_one_node_problem(rng):
     np.testing.assert_allclose(rows, np.maximum(0.0, 0.5 * (own[:, None] + lam) - learner.theta_ * z), atol=1e-9)
 
 
+def test_a_start_that_leaves_no_weight_is_mended(rng):
+    """λ of a θ a hundred times as small: no edge would have weight."""
+    edges = candidates_of(blobs(200, 3, rng), 10)
+    near = l2.solve(L2Problem(edges, 0.01), tol=1e-10)
+    far = L2Problem(edges, 1.0)
+    cold, warm = l2.solve(far, tol=1e-12), l2.solve(far, tol=1e-12, lam=near.dual - near.dual.max())
+    assert abs(cold.weights - warm.weights).sum() < 1e-6 * 200
+
+
+def test_a_grid_of_equal_distances_has_a_graph():
+    grid = np.stack(np.meshgrid(np.arange(20.0), np.arange(20.0)), axis=-1).reshape(-1, 2)
+    learner = GraphLearner(4, model="l2", theta=0.3).fit(grid)
+    assert learner.solution_.gap <= 1e-6
+    assert abs(learner.graph_.sum() - 400) < 1e-9
+
+
 def test_a_missed_tolerance_is_a_warning(rng):
     problem = L2Problem(candidates_of(blobs(200, 3, rng), 10), 0.1)
     with pytest.warns(ConvergenceWarning, match="max_iter"):

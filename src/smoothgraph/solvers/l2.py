@@ -57,7 +57,7 @@ def solve(problem: L2Problem, tol: float = 1e-6, max_iter: int = 1000, lam=None)
 
 def ascend(problem: L2Problem, tol: float, max_iter: int, lam=None, restless=None, scratch=None) -> Ascent:
     """Newton steps on λ; `restless` and `scratch` are for solvers that go node by node."""
-    point = _evaluate(problem, _even_start(problem) if lam is None else lam)
+    point = _evaluate(problem, _start(problem, lam))
     for n_iter in range(max_iter):
         if point.gap <= tol:
             break
@@ -86,17 +86,25 @@ def new_rows(a: np.ndarray, level: float):
     return lam[:, 0], np.maximum(0.0, 0.5 * (lam - a))
 
 
-def _even_start(problem):
-    """The same λ for all, for which the weights add up to n: Newton's method on a convex function of one number."""
-    z = problem.candidates.z
-    level = 1.0 + problem.theta * float(z.max())  # where every edge has weight 1 at least
+def _start(problem, lam):
+    """λ, or the same λ for all, raised or lowered as a whole until the weights add up to n, if they are far from that.
+
+    A λ of another θ may leave no edge any weight, and Newton's method nothing to go by. The sum is a convex function of what
+    is added: Newton's method from above finds it.
+    """
+    n = problem.n
+    lam = np.zeros(n) if lam is None else lam
+    total = float(_kernels.evaluate(*problem.arrays, problem.given, lam)[0].sum())
+    if 0.5 * n <= total <= 2.0 * n:
+        return lam
+    level = 1.0 + problem.theta * float(problem.candidates.z.max()) - float(lam.min())  # every edge has weight
     for _ in range(100):
-        degree, active, _ = _kernels.evaluate(*problem.arrays, problem.given, np.full(problem.n, level))
-        step = (float(degree.sum()) - problem.n) / float(active.sum())
+        degree, active, _ = _kernels.evaluate(*problem.arrays, problem.given, lam + level)
+        step = (float(degree.sum()) - n) / float(active.sum())
         level -= step
-        if step <= 1e-9 * level:
+        if step <= 1e-9 * (1.0 + abs(level)):
             break
-    return np.full(problem.n, level)
+    return lam + level
 
 
 def _evaluate(problem, lam):
