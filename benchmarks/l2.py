@@ -41,7 +41,7 @@ def measure(name, X):
         "benchmark": f"l2 model to relative gap {GAP}, {name}, k={K}",
         "newton_seconds": min(seconds),
         "newton_steps": point.n_iter,
-        "degree": point.mean_degree,
+        "degree": float(point.active.mean()),
         "nodes_without_edge": int(np.count_nonzero(point.active == 0)),
         **{f"{kind.replace(' ', '_')}_seconds": theirs[kind][0] for kind in theirs},
         **{f"{kind.replace(' ', '_')}_iterations": theirs[kind][1] for kind in theirs},
