@@ -21,7 +21,7 @@ EXACT_WORK = 5e11
 
 SAMPLED = 500  # rows from which the recall is estimated
 WORTH_REFINING, WIDENINGS = 0.95, 4  # below this recall a sample looks into twice as many cells, so many times
-LITTLE, REFINEMENTS = 0.0005, 6  # refining stops when it gains less recall than this, or after so many rounds
+LITTLE, REFINEMENTS = 0.00001, 6  # refining stops when it gains less recall than this, or after so many rounds
 
 
 class Backend(Protocol):
