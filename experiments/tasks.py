@@ -21,8 +21,8 @@ CAPTION = (
     "Error in percent, lower is better: label propagation (wrong or unreachable nodes, share of labels in the name; bars are "
     "standard deviations over draws) and spectral clustering (100·(1 − normalised mutual information)). Filled: untuned; "
     "hollow: the best of the method's own grid. Log graphs have their parts joined; the others are as they come. "
-    "Lists of 3 were added to the grid of the nearest-neighbour graphs after a first look at four tasks, where all were best at "
-    "their shortest, 5; a best at the edge of a grid is an upper estimate of its error. Untuned favours us: 10 is our default."
+    "Lists of 3 were added to the grid of the nearest-neighbour graphs after a first look at four tasks, where all were best "
+    "at their shortest, 5; a best at the edge of a grid overstates its error. Untuned favours us: 10 is our default."
 )
 LOCALITIES = 0.0, 0.5, 0.75, 1.0
 METHODS = [f"log, locality {g:g}" for g in LOCALITIES] + ["k-NN", "k-NN, Gaussian", "k-NN, self-tuning", "UMAP"]
