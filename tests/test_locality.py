@@ -9,9 +9,7 @@ from conftest import blobs, candidates_of, lists_of
 from cvx import all_pairs, solve_log_model
 from smoothgraph import GraphLearner, solve_one_node
 from smoothgraph.certify import Support, failing_nodes, grow
-from smoothgraph.recipe import Recipe
 from smoothgraph.samples import Samples
-from smoothgraph.solvers import solve
 from smoothgraph.theta import node_thetas
 
 
@@ -54,22 +52,40 @@ def test_degrees_are_even_and_theta_near_one():
     assert 0.7 < learner.theta_ < 1.3
 
 
-@settings(max_examples=80, deadline=None)
-@given(st.integers(0, 2**32 - 1), st.integers(1, 10), st.floats(0.1, 10.0), st.floats(-1.0, 1.0), st.floats(0.0, 1.0))
-def test_without_failing_nodes_no_pair_outside_has_weight(seed, k, theta, noise, locality):
-    """True of any λ and any stretch: every pair with weight that was left out has a failing end."""
+@settings(max_examples=150, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 10), st.floats(0.01, 1.0), st.floats(0.0, 2.0), st.floats(0.0, 2.0))
+def test_without_failing_nodes_no_pair_outside_has_weight(seed, k, theta, lam_spread, stretch_spread):
+    """True of any λ and any stretch: every pair with weight that was left out has a failing end.
+
+    λ and stretch are drawn each for itself. That λ/stretch² of both ends is small says nothing then of the pair.
+    """
     rng = np.random.default_rng(seed)
     n = 40
     X = blobs(n, 2, rng)
     candidates = candidates_of(X, k)
-    stretch = node_thetas(lists_of(X, k).distances, k) ** (locality / 2) * np.exp(0.3 * noise * rng.normal(size=n))
-    lam = solve(Recipe(stretch=stretch).problem(candidates, theta), tol=1e-6).dual * np.exp(noise * rng.normal(size=n))
+    lam, stretch = (np.exp(spread * rng.normal(size=n)) for spread in (lam_spread, stretch_spread))
+    theta *= np.median(lam / stretch**2) / np.median(candidates.reach)
     failing = set(failing_nodes(Support(candidates, k, stretch), theta, lam).tolist())
+    assert all(i in failing or j in failing for i, j in left_out(X, candidates, theta, lam, stretch))
+
+
+def left_out(X, candidates, theta, lam, stretch):
+    """Pairs outside the support that have weight, by looking at all of them."""
     i, j, z = all_pairs(X)
     inside = set(zip(candidates.nodes.tolist(), candidates.indices.tolist(), strict=True))
     heavy = 0.5 * (lam[i] + lam[j]) > theta * z * stretch[i] * stretch[j]
-    left_out = [(a, b) for a, b in zip(i[heavy].tolist(), j[heavy].tolist(), strict=True) if (a, b) not in inside]
-    assert all(a in failing or b in failing for a, b in left_out)
+    return [(a, b) for a, b in zip(i[heavy].tolist(), j[heavy].tolist(), strict=True) if (a, b) not in inside]
+
+
+def test_a_pair_of_opposite_ends_is_answered_for():
+    """Each end is certified by its own λ/stretch², and yet the pair has weight: the certificate must look at both."""
+    X = np.array([[0.0], [0.1], [1.5], [1.6]])
+    candidates = candidates_of(X, 1)
+    lam, stretch = np.array([0.01, 0.01, 100.0, 100.0]), np.array([0.1, 0.1, 10.0, 10.0])
+    theta = 2.0 * (lam / stretch**2).max() / candidates.reach.min()
+    assert (theta * candidates.reach > lam / stretch**2).all()
+    assert left_out(X, candidates, theta, lam, stretch)
+    assert failing_nodes(Support(candidates, 1, stretch), theta, lam).size
 
 
 def test_without_stretch_the_certificate_is_the_plain_one(rng):
