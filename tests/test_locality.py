@@ -79,7 +79,7 @@ def left_out(X, candidates, theta, lam, stretch):
 
 def test_a_pair_of_opposite_ends_is_answered_for():
     """Each end is certified by its own λ/stretch², and yet the pair has weight: the certificate must look at both."""
-    X = np.array([[0.0], [0.1], [1.5], [1.6]])
+    X = np.array([[0.0], [0.1], [0.3], [0.4]])
     candidates = candidates_of(X, 1)
     lam, stretch = np.array([0.01, 0.01, 100.0, 100.0]), np.array([0.1, 0.1, 10.0, 10.0])
     theta = 2.0 * (lam / stretch**2).max() / candidates.reach.min()
