@@ -245,6 +245,16 @@ def evaluate(indptr, indices, z, theta, upper, given, lam):
 
 
 @threaded
+def weight_is_new(before, indptr, indices, z, theta, upper, lam):
+    """Which nodes have weight at an edge that came in since the rows were those of `before`: new entries stand last."""
+    new = np.zeros(lam.size, np.bool_)
+    for i in prange(lam.size):
+        for e in range(indptr[i] + before[i + 1] - before[i], indptr[i + 1]):
+            new[i] |= 0.5 * (lam[i] + lam[indices[e]]) > theta * z[e]
+    return new
+
+
+@threaded
 def positive_edges(indptr, indices, z, theta, upper, lam, active):
     """The edges of positive weight as CSR arrays (indptr, indices, w); `active` holds their number per node."""
     n = lam.size
@@ -684,8 +694,33 @@ def largest_partners(order, stretch, lam):
 
 
 @threaded
-def two_hops(nodes, indptr, indices, most):
-    """For each of `nodes` its neighbours and theirs, each once, at most `most` (a power of two) of them; −1 fills the row."""
+def came_in(lists, before):
+    """1 for entries that the row did not have `before`, else 0."""
+    new = np.zeros(lists.shape, np.int8)
+    for r in prange(lists.shape[0]):
+        for s in range(lists.shape[1]):
+            new[r, s] = not _contains(before[r], 0, before.shape[1], lists[r, s])
+    return new
+
+
+@threaded
+def near_new(indptr, indices, new):
+    """Which nodes have a new edge, or a neighbour that has one."""
+    n = indptr.size - 1
+    at, near = np.zeros(n, np.bool_), np.zeros(n, np.bool_)
+    for i in prange(n):
+        at[i] = new[indptr[i] : indptr[i + 1]].any()
+    for i in prange(n):
+        near[i] = at[i] or at[indices[indptr[i] : indptr[i + 1]]].any()
+    return near
+
+
+@threaded
+def two_hops(nodes, indptr, indices, new, most):
+    """For each of `nodes` its neighbours and theirs, each once, at most `most` (a power of two) of them; −1 fills the row.
+
+    Of paths, only those with a `new` edge count, unless `new` is empty.
+    """
     found = np.full((nodes.size, most), -1, np.int32)
     for r in prange(nodes.size):
         i = nodes[r]
@@ -696,6 +731,8 @@ def two_hops(nodes, indptr, indices, most):
                 j = indices[e]
                 begin, end = (indptr[j], indptr[j + 1]) if hop == 1 else (e, e + 1)
                 for f in range(begin, end):
+                    if new.size and not (new[e] or new[f]):
+                        continue
                     other = indices[f]
                     slot = (other * 40503) & (2 * most - 1)
                     while table[slot] >= 0 and table[slot] != other:
@@ -1021,6 +1058,37 @@ def solve_laplacian(indptr, indices, w, d, low_ptr, low, factor, inverse, parent
 
 
 # --- along a graph --------------------------------------------------------------------------------------------------------
+
+
+@compiled
+def _root_of(above, i):
+    while above[i] != i:
+        above[i] = above[above[i]]
+        i = above[i]
+    return i
+
+
+@compiled
+def parts(indptr, indices, i, j):
+    """The number of each node's connected part, by the edges of a symmetric CSR and the pairs (i, j) besides."""
+    n = indptr.size - 1
+    above = np.arange(n).astype(np.int32)  # trees, each with the first node of its part on top
+    for node in range(n):
+        for e in range(indptr[node], indptr[node + 1]):
+            if indices[e] < node:
+                a, b = _root_of(above, node), _root_of(above, indices[e])
+                above[max(a, b)] = min(a, b)
+    for e in range(i.size):
+        a, b = _root_of(above, i[e]), _root_of(above, j[e])
+        above[max(a, b)] = min(a, b)
+    count = 0
+    for node in range(n):  # whoever is above has come before
+        if above[node] == node:
+            above[node] = count
+            count += 1
+        else:
+            above[node] = above[above[node]]
+    return above
 
 
 @compiled

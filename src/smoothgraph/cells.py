@@ -12,6 +12,7 @@ the work grows as n does.
 
 from typing import Any, NamedTuple
 
+import numba
 import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_random_state
@@ -23,9 +24,9 @@ SIZE, LARGEST = 1000, 8000  # samples of a cell on average, and at most: many eq
 PROBES = 5  # cells that a sample is held against at first
 SAMPLES_PER_CELL, ROUNDS = 64, 6  # of k-means
 LANDMARKS, AROUND = 50, 1000  # one centre in so many is a landmark, with so many centres around it
-FIRST = 12  # nearest neighbours whose neighbours are looked at
-MOST_TWO_HOPS = 256
-SHARES = 8  # that writing the graph of nearest neighbours is cut into
+FIRST = 16  # nearest neighbours whose neighbours are looked at
+MOST_TWO_HOPS, FEW = 256, 32
+LITTLE, REFINEMENTS = 0.001, 6  # refining stops when it has changed a smaller share of the nearest, or after so many rounds
 
 
 class Search:
@@ -81,7 +82,7 @@ def _centres(samples, seed):
     """Lloyd's algorithm on a part of the samples."""
     rng, count = np.random.default_rng(seed), max(1, samples.n // SIZE)
     part = np.sort(rng.choice(samples.n, min(samples.n, SAMPLES_PER_CELL * count), replace=False))
-    X = samples.X[part]
+    X = samples.own(part)
     centres = _dense(X[np.sort(rng.choice(part.size, count, replace=False))])
     for _ in range(ROUNDS if count > 1 else 0):
         nearest = _nearest_centres(samples, part, centres, 1)[:, 0]
@@ -174,29 +175,48 @@ def _look_into(samples, cells, probed, lists, bounds):
     _Groups.of(probed, cells.ptr.size - 1).each(one)
 
 
-def refine(samples, lists: np.ndarray, distances: np.ndarray, changed: np.ndarray, order: np.ndarray) -> np.ndarray:
-    """Look at the neighbours of the nearest neighbours, in both directions, and let the lists (ascending) have the nearer ones.
+def refine(samples, lists: np.ndarray, distances: np.ndarray):
+    """Look at the neighbours of the nearest neighbours, and let the lists (ascending) have the nearer ones; works in place.
 
-    Only samples that were `changed` last time, or list one that was, look again: the others rarely find something. They are
-    visited in the given `order`, in which samples near each other should be near: their neighbours are then in the cache.
-    Works in place; returns who is changed now.
+    As long as that changes the lists. Samples near each other should have near numbers: what one looks at is then in the cache
+    for the next.
     """
-    n, k = lists.shape
-    everybody = np.arange(n, dtype=np.int32)
-    nearest, no_edges = np.ascontiguousarray(lists[:, :FIRST]), (np.zeros(n + 1, np.int64), np.empty(0, np.int32))
-    active = order[(changed | changed[nearest].any(axis=1))[order]]
-    new = _kernels.mark_new_edges(everybody, nearest, everybody, *no_edges)
-    indptr = _kernels.rows_with(everybody, nearest, new, no_edges[0], SHARES)
-    indices, no_distances = np.empty(indptr[-1], np.int32), (np.zeros(nearest.shape, np.int8), np.empty(indptr[-1], np.int8))
-    _kernels.fill_rows(everybody, nearest, no_distances[0], new, no_edges[0], indptr, indices, no_distances[1], SHARES)
-    del new, nearest, no_distances
-    changed = np.zeros(n, np.bool_)
+    seen = np.full((samples.n, 1), -1, np.int32)
+    for _ in range(REFINEMENTS):
+        nearest = lists[:, :FIRST].copy()
+        new = _kernels.came_in(nearest, seen)
+        if new.mean() < LITTLE:
+            break
+        _follow(samples, lists, distances, *_graph_of(nearest, new))
+        seen = nearest
+
+
+def _follow(samples, lists, distances, indptr, indices, new):
+    """Offer to everybody the neighbours of their neighbours in this graph that a path with a new edge leads to."""
+    active = np.flatnonzero(_kernels.near_new(indptr, indices, new)).astype(np.int32)
     for rows in blocks(active.size, 8 * ROWS):
-        nodes = active[rows]
-        found = _kernels.two_hops(nodes, indptr, indices, MOST_TWO_HOPS)
-        measured = samples.distances(samples.own(nodes), found)
-        found, measured = np.concatenate([lists[nodes], found], axis=1), np.concatenate([distances[nodes], measured], axis=1)
-        _kernels.tidy_lists(nodes, found, measured, k)
-        changed[nodes] = measured[:, k - 1] < distances[nodes, -1]
-        lists[nodes], distances[nodes] = found[:, :k], measured[:, :k]
-    return changed
+        found = _kernels.two_hops(active[rows], indptr, indices, new, MOST_TWO_HOPS)
+        counts = np.count_nonzero(found >= 0, axis=1)
+        for least, most in ((1, FEW), (FEW + 1, MOST_TWO_HOPS)):  # later rounds find few: short rows are quick
+            part = (counts >= least) & (counts <= most)
+            _offer(samples, active[rows][part], found[part, :most], lists, distances)
+
+
+def _offer(samples, nodes, found, lists, distances):
+    """Let the lists of `nodes` have those of the `found` that are nearer than who they have."""
+    k = lists.shape[1]
+    measured = samples.distances(samples.own(nodes), found)
+    found, measured = np.concatenate([lists[nodes], found], axis=1), np.concatenate([distances[nodes], measured], axis=1)
+    _kernels.tidy_lists(nodes, found, measured, k)
+    lists[nodes], distances[nodes] = found[:, :k], measured[:, :k]
+
+
+def _graph_of(lists, values):
+    """The edges from each sample to those it lists, at both ends: CSR arrays (indptr, indices, values)."""
+    n, shares = len(lists), numba.get_num_threads()
+    everybody, no_rows = np.arange(n, dtype=np.int32), np.zeros(n + 1, np.int64)
+    first = _kernels.mark_new_edges(everybody, lists, everybody, no_rows, np.empty(0, np.int32))
+    indptr = _kernels.rows_with(everybody, lists, first, no_rows, shares)
+    indices, edge_values = np.empty(indptr[-1], np.int32), np.empty(indptr[-1], values.dtype)
+    _kernels.fill_rows(everybody, lists, values, first, no_rows, indptr, indices, edge_values, shares)
+    return indptr, indices, edge_values

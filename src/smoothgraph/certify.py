@@ -32,6 +32,7 @@ COMPARE_WORK = 2e11
 # Comparing gives up when it finds more pairs than either: groups of duplicates have n² pairs of positive weight.
 PAIRS_PER_NODE, PAIRS = 50, 10_000_000
 MOST_TWO_HOPS = 1024
+ANY_PATH = np.empty(0, np.int8)
 
 
 class Comparison(NamedTuple):
@@ -97,18 +98,21 @@ def _extend(support, samples, nodes, theta, lam):
     """Longer lists for `nodes`, cut where their certificate needs no more, with some slack."""
     width = min(FACTOR * support.width, samples.n - 1)
     lists, distances = np.empty((nodes.size, width), np.int32), np.empty((nodes.size, width), samples.dtype)
+    farthest = SLACK * _needed(support.stretch, lam)[nodes] / theta
     for rows in blocks(nodes.size, ROWS):
-        lists[rows], distances[rows] = _nearest_of_two_hops(samples, support.candidates, nodes[rows], width)
-    farthest = np.minimum(reach(lists, distances, samples.n), SLACK * _needed(support.stretch, lam)[nodes] / theta)
-    lists[distances > farthest[:, None]] = -1
+        near = _nearest_of_two_hops(samples, support.candidates, nodes[rows], farthest[rows], width)
+        lists[rows], distances[rows] = near
+    full = lists[:, -1] >= 0  # there may be others beyond the last
+    farthest[full] = np.minimum(farthest, reach(lists, distances, samples.n))[full]
     candidates = add_lists(support.candidates, nodes, lists, distances, farthest)
     return replace(support, candidates=candidates, width=width, extensions=support.extensions + 1)
 
 
-def _nearest_of_two_hops(samples, candidates, nodes, width):
+def _nearest_of_two_hops(samples, candidates, nodes, farthest, width):
     most = max(MOST_TWO_HOPS, 1 << (4 * width - 1).bit_length())
-    lists = _kernels.two_hops(nodes, candidates.indptr, candidates.indices, most)
+    lists = _kernels.two_hops(nodes, candidates.indptr, candidates.indices, ANY_PATH, most)
     distances = samples.distances(samples.own(nodes), lists)
+    lists[distances > farthest[:, None]] = -1
     _kernels.tidy_lists(nodes, lists, distances, width)
     return lists[:, :width], distances[:, :width]
 

@@ -22,7 +22,6 @@ from smoothgraph.candidates import add_pairs
 from smoothgraph.neighbors import nearest_outside
 from smoothgraph.recipe import Joints, Recipe
 from smoothgraph.settle import Settled
-from smoothgraph.solvers.problem import Problem
 
 ROUNDS = 30  # of joining, or landing on the wanted degree
 SEARCHED = 1024  # samples that look for a pair outside their part, over all parts, in one round of the search
@@ -62,10 +61,8 @@ def connect(settled: Settled, recipe: Recipe, samples, resettle: Callable[..., S
 def _parts(settled, joints):
     """The number of each node's part."""
     problem, point = settled.problem, settled.point
-    arrays = problem.arrays_less_base if isinstance(problem, Problem) else problem.arrays
-    indptr, indices, w = _kernels.positive_edges(*arrays, point.lam, point.active)
-    graph = sp.csr_matrix((w, indices, indptr), shape=(problem.n, problem.n)) + joints.as_matrix(problem.n)
-    return connected_components(graph, directed=False)[1]
+    indptr, indices, _ = _kernels.positive_edges(*problem.arrays_less_base, point.lam, point.active)
+    return _kernels.parts(indptr, indices, joints.i, joints.j)
 
 
 def _cheapest_pairs(settled, recipe, labels, samples):

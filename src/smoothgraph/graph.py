@@ -35,6 +35,19 @@ def _largest_eigenvalue(L):
     return float(eigsh(L, k=1, which="LA", v0=start, return_eigenvectors=False)[0])
 
 
+def by_nodes(W: sp.csr_matrix, order) -> sp.csr_matrix:
+    """A graph of samples as one of nodes: node i is sample order[i]."""
+    return by_rows(W, np.argsort(order))
+
+
+def by_rows(W: sp.csr_matrix, order) -> sp.csr_matrix:
+    """A graph of nodes as one of samples: node i is sample order[i]."""
+    W = W[np.argsort(order)]
+    W = sp.csr_matrix((W.data, order[W.indices], W.indptr), shape=W.shape)
+    W.sort_indices()
+    return W
+
+
 @dataclass(frozen=True)
 class Fitted:
     """What a row for a new sample needs of the fitted ones.
@@ -65,7 +78,7 @@ def new_rows(fitted: Fitted, Q, ratio: float = 1.0) -> sp.csr_matrix:
         columns, weights = _complete_rows(fitted, block)
         indptr = np.concatenate([[0], np.cumsum([len(c) for c in columns])])
         shape = block.shape[0], fitted.samples.n
-        part = sp.csr_matrix((np.concatenate(weights), np.concatenate(columns), indptr), shape=shape)
+        part = sp.csr_matrix((np.concatenate(weights), fitted.samples.rows(np.concatenate(columns)), indptr), shape=shape)
         part.sort_indices()
         parts.append(part)
     return sp.csr_matrix(sp.vstack(parts, format="csr")) * ratio

@@ -3,13 +3,13 @@
 import time
 from collections.abc import Iterable
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
 import numba
 import numpy as np
 import scipy.sparse as sp
-from scipy.sparse.csgraph import connected_components
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import threadpool_limits
@@ -18,19 +18,22 @@ from smoothgraph import _checks, _kernels, baselines
 from smoothgraph.candidates import Candidates, add_pairs, from_all_pairs, from_lists, from_matrix, nearest_allowed
 from smoothgraph.certify import Support
 from smoothgraph.connect import connect
-from smoothgraph.graph import Fitted, new_rows, scale_factor
-from smoothgraph.neighbors import NeighborLists, choose_backend, find_neighbors
+from smoothgraph.graph import Fitted, by_nodes, by_rows, new_rows, scale_factor
+from smoothgraph.neighbors import NeighborLists, choose_backend, ordered_neighbors
 from smoothgraph.recipe import Recipe
 from smoothgraph.samples import ROWS, DistanceMatrix, Samples
 from smoothgraph.settle import settle
 from smoothgraph.solvers import daitch, l2
+from smoothgraph.solvers.problem import Solution
 from smoothgraph.theta import node_thetas, theta_bounds
 
 
 class _Allowed(NamedTuple):
-    """What is left of the neighbour lists for the solve."""
+    """What is left of the neighbour lists for the solve. Node i is sample order[i], or i if that is None."""
 
     support: Support
+    order: np.ndarray | None
+    samples: Any
     exact: bool = False
     recipe: Any = None
     theta: Any = None
@@ -270,7 +273,7 @@ class GraphLearner(TransformerMixin, BaseEstimator):
             backend = choose_backend(self.neighbors, samples, self.random_state)
             self.neighbors_ = backend.name
             say(f"{samples.n} samples, {samples.n_features} features: {backend.name} search, {self._width()} neighbours each")
-            lists = find_neighbors(samples, self._width(), backend)
+            lists = ordered_neighbors(samples, self._width(), backend)
             self.recall_ = lists.recall
             say(f"recall {lists.recall:.4f}" + ("" if lists.exact else ", estimated"))
             return samples, lists
@@ -278,6 +281,7 @@ class GraphLearner(TransformerMixin, BaseEstimator):
     def _weigh_lists(self, lists):
         """The nearest-neighbour graphs: nothing is learned."""
         with self._stage("graph") as say:
+            lists = lists.by_rows()
             width = baselines.widths(lists, self.model, self.sigma)
             self._keep(baselines.knn_graph(lists, self.model, width, self.mutual), say)
         self.solution_ = self.theta_ = self.theta_bounds_ = self.n_incomplete_ = self.joining_edges_ = None
@@ -289,12 +293,18 @@ class GraphLearner(TransformerMixin, BaseEstimator):
     def _allow(self, lists) -> "_Allowed":
         """Stages 2 and 3, allowed edges and θ."""
         with self._stage("candidates") as say:
+            if self.model in daitch.MODELS and isinstance(lists, NeighborLists):
+                lists = lists.by_rows()
             candidates = from_lists(lists) if isinstance(lists, NeighborLists) else lists
+            order = lists.order if isinstance(lists, NeighborLists) else None
+            samples = self._samples.numbered(order)
             prior = None if self.prior is None else _checks.check_prior(self.prior, candidates.n)
-            candidates = candidates if prior is None else _allow_prior(candidates, prior, self._samples)
+            if prior is not None:
+                prior = prior if order is None else by_nodes(prior, order)
+                candidates = _allow_prior(candidates, prior, samples)
             say(f"{candidates.n_edges} allowed edges")
         if self.model in daitch.MODELS:
-            return _Allowed(Support(candidates, self._width()))
+            return _Allowed(Support(candidates, self._width()), order, samples)
         with self._stage("theta") as say:
             stretch = self._stretch(lists, candidates)
             bounds = self._bounds(lists, candidates, stretch)
@@ -309,7 +319,7 @@ class GraphLearner(TransformerMixin, BaseEstimator):
             prior_strength=float(self.prior_strength),
         )
         exact = isinstance(lists, NeighborLists) and lists.exact
-        return _Allowed(Support(candidates, self._width(), stretch), exact, recipe, theta, bounds)
+        return _Allowed(Support(candidates, self._width(), stretch), order, samples, exact, recipe, theta, bounds)
 
     def _learn(self, allowed: "_Allowed"):
         """Stages 4 to 6, by model. The allowed edges are taken over."""
@@ -347,7 +357,7 @@ class GraphLearner(TransformerMixin, BaseEstimator):
                 recipe,
                 lam=lam,
                 changed=changed,
-                samples=self._samples,
+                samples=allowed.samples,
                 exact=allowed.exact,
                 complete=self.complete,
                 tol=self.tol,
@@ -359,36 +369,36 @@ class GraphLearner(TransformerMixin, BaseEstimator):
             settled = resettle(allowed.support, allowed.theta, recipe)
         if self.connect:
             with self._stage("connect") as say:
-                settled, recipe = connect(settled, recipe, self._samples, resettle, say)
+                settled, recipe = connect(settled, recipe, allowed.samples, resettle, say)
         with self._stage("graph") as say:
-            self.solution_ = recipe.finish(settled.problem, settled.point, self.tol, start)
+            solution = recipe.finish(settled.problem, settled.point, self.tol, start)
+            fitted = self._fitted(settled.problem, solution.dual, recipe.stretch, allowed.samples)
+            self.solution_ = _by_rows(solution, allowed.order)
             self._keep(self.solution_.weights, say)
-        self.joining_edges_ = np.stack([recipe.joints.i, recipe.joints.j], axis=1)
+        self.joining_edges_ = np.sort(allowed.samples.rows(np.stack([recipe.joints.i, recipe.joints.j], axis=1)), axis=1)
         self.theta_, self.theta_bounds_ = settled.problem.theta, allowed.bounds
         self.n_iter_, self.n_incomplete_ = self.solution_.n_iter, int(settled.failing.size)
-        self._rows = partial(
-            new_rows, self._fitted(settled.problem, self.solution_.dual, recipe.stretch), ratio=settled.problem.shrink
-        )
+        self._rows = partial(new_rows, fitted, ratio=settled.problem.shrink)
         return self
 
     def _keep(self, weights, say):
         """The graph, scaled, and what it looks like."""
         self.scale_ = scale_factor(weights, self._delta() if self.scale is None else self.scale)
         self.graph_ = weights * self.scale_
-        # Each edge is stored both ways: strongly connected is connected, and counting needs no transpose of the graph.
-        self.n_components_ = int(connected_components(weights, connection="strong", return_labels=False))
+        no_more = np.empty(0, np.int32)
+        self.n_components_ = int(_kernels.parts(weights.indptr, weights.indices, no_more, no_more).max()) + 1
         self.n_isolated_ = int(np.count_nonzero(np.diff(weights.indptr) == 0))
         self.n_neighbors_ = weights.nnz / weights.shape[0]
         say(f"{weights.nnz // 2} edges, {self.n_components_} components")
 
-    def _fitted(self, problem, dual, stretch):
+    def _fitted(self, problem, dual, stretch, samples):
         """What rows for new samples need."""
         lam = dual * problem.shrink
         if self.model == "l2":
             solve_rows = partial(l2.new_rows, level=1.0 + float(lam.mean()))
         else:
             solve_rows = partial(_kernels.new_rows, upper=problem.arrays[-1])
-        return Fitted(self._samples, solve_rows, problem.theta * problem.shrink, lam, self.n_neighbors, self.locality, stretch)
+        return Fitted(samples, solve_rows, problem.theta * problem.shrink, lam, self.n_neighbors, self.locality, stretch)
 
     def _stretch(self, lists, candidates):
         """θᵢ^(γ/2) of every node, γ = `locality`; None without it."""
@@ -510,6 +520,15 @@ def _threads(n_jobs):
             yield
     finally:
         numba.set_num_threads(before)
+
+
+def _by_rows(solution: Solution, order) -> Solution:
+    """The solution for nodes as one for samples: node i is sample order[i]."""
+    if order is None:
+        return solution
+    dual = np.empty_like(solution.dual)
+    dual[order] = solution.dual
+    return replace(solution, weights=by_rows(solution.weights, order), dual=dual)
 
 
 def _allow_prior(candidates: Candidates, prior: sp.csr_matrix, samples) -> Candidates:

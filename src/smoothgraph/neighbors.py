@@ -21,7 +21,6 @@ EXACT_WORK = 5e11
 
 SAMPLED = 500  # rows from which the recall is estimated
 WORTH_REFINING, WIDENINGS = 0.95, 4  # below this recall a sample looks into twice as many cells, so many times
-LITTLE, REFINEMENTS = 0.00001, 6  # refining stops when it gains less recall than this, or after so many rounds
 
 
 class Backend(Protocol):
@@ -37,13 +36,17 @@ class Backend(Protocol):
 
 @dataclass(frozen=True)
 class NeighborLists:
-    """K nearest others of every sample: `indices` int32 and `distances` squared, both (n, K), ascending."""
+    """K nearest others of every sample: `indices` int32 and `distances` squared, both (n, K), ascending.
+
+    With an `order`, samples go by other numbers than their rows: node i is sample order[i].
+    """
 
     indices: np.ndarray
     distances: np.ndarray
     backend: str
     exact: bool
     recall: float  # the share of true neighbours, estimated from a sample of the rows unless the lists are exact
+    order: np.ndarray | None = None
 
     @property
     def reach(self) -> np.ndarray:
@@ -60,6 +63,16 @@ class NeighborLists:
             factor = stretch[rows, None] * stretch[self.indices[rows]]  # an entry of −1 is at inf, whatever the factor
             z[rows] = np.sort(self.distances[rows] * factor, axis=1)
         return z
+
+    def by_rows(self) -> "NeighborLists":
+        """The same lists, samples going by their rows."""
+        if self.order is None:
+            return self
+        indices, distances = np.empty_like(self.indices), np.empty_like(self.distances)
+        numbers = np.append(self.order, -1).astype(np.int32)
+        for rows in blocks(len(indices), 64 * ROWS):
+            indices[self.order[rows]], distances[self.order[rows]] = numbers[self.indices[rows]], self.distances[rows]
+        return replace(self, indices=indices, distances=distances, order=None)
 
 
 def reach(indices, distances, n: int) -> np.ndarray:
@@ -156,33 +169,37 @@ def choose_backend(neighbors, samples, random_state=None) -> Backend:
 
 def find_neighbors(samples, k: int, backend: Backend) -> NeighborLists:
     """The k nearest others of every sample (all of them where there are fewer)."""
+    return ordered_neighbors(samples, k, backend).by_rows()
+
+
+def ordered_neighbors(samples, k: int, backend: Backend) -> NeighborLists:
+    """The same, in the order in which the search had the samples, if it had one: near samples have near numbers."""
     k = min(k, samples.n - 1)
     sampled = None if backend.exact else Sampled(samples, k)
     indices = backend(samples, k, sampled)
-    order = backend.order if isinstance(backend, ApproximateBackend) else np.arange(samples.n, dtype=np.int32)
+    order = backend.order if isinstance(backend, ApproximateBackend) else None
     lists, distances = _finish_all(samples, indices, indices.shape[1] if isinstance(backend, GivenBackend) else k, order)
     del indices
     counts = np.count_nonzero(lists >= 0, axis=1)
     if not counts.all():
         raise ValueError(
-            f"Sample {int(np.argmin(counts))} has no neighbour in the lists of {backend.name}: every sample needs one at "
+            f"Sample {int(samples.numbered(order).rows(np.argmin(counts)))} has no neighbour in the lists of {backend.name}: every sample needs one at "
             "least. Ask for more neighbours, or use neighbors='exact'."
         )
-    if isinstance(backend, ApproximateBackend):
-        _refine(samples, lists, distances, sampled, order)
-    recall = 1.0 if sampled is None else sampled.recall(distances[sampled.nodes])
-    return NeighborLists(lists, distances, backend.name, backend.exact, recall)
+    if order is not None:
+        cells.refine(samples.numbered(order), lists, distances)
+    if sampled is None:
+        recall = 1.0
+    else:
+        recall = sampled.recall(distances[sampled.nodes if order is None else _inverse(order)[sampled.nodes]])
+    return NeighborLists(lists, distances, backend.name, backend.exact, recall, order)
 
 
-def _refine(samples, lists, distances, sampled, order):
-    """Neighbours of neighbours, in place, as long as that makes the lists better."""
-    changed, before = np.ones(samples.n, np.bool_), sampled.recall(distances[sampled.nodes])
-    for _ in range(REFINEMENTS):
-        changed = cells.refine(samples, lists, distances, changed, order)
-        recall = sampled.recall(distances[sampled.nodes])
-        if recall - before < LITTLE:
-            break
-        before = recall
+def _inverse(order):
+    """The number of each row, and −1 last, where −1 looks."""
+    numbers = np.full(len(order) + 1, -1, np.int32)
+    numbers[order] = np.arange(len(order), dtype=np.int32)
+    return numbers
 
 
 class Sampled:
@@ -297,11 +314,13 @@ def _near_pairs(samples, nodes, among, limits, stretch, most):
 
 
 def _finish_all(samples, indices, width, order):
-    """`_finish` for all samples in the given order, a part at a time: nothing of the size of the lists is held twice."""
+    """`_finish` for all samples, in the order given, a part at a time: nothing of the size of the lists is held twice."""
     lists, distances = np.empty((samples.n, width), np.int32), np.empty((samples.n, width), samples.dtype)
+    samples, nodes = samples.numbered(order), np.arange(samples.n, dtype=np.int32)
+    numbers = None if order is None else _inverse(order)
     for rows in blocks(samples.n, 8 * ROWS):
-        nodes = order[rows]
-        lists[nodes], distances[nodes] = _finish(samples, nodes, indices[nodes], width)
+        found = indices[rows] if order is None else numbers[indices[order[rows]]]
+        lists[rows], distances[rows] = _finish(samples, nodes[rows], found, width)
     return lists, distances
 
 

@@ -3,8 +3,12 @@
 In: X (n, d), dense float32 or float64 (a memory map too), or scipy CSR; or a dense matrix of squared distances. Out: squared
 distances of chosen pairs, summed as Σ(x−y)² so that duplicates are at exactly 0, and tiles of lower bounds of all of them,
 from a matrix product, to search in. The cosine metric is the Euclidean one between rows scaled to length 1: z = 2(1 − cos).
+
+Samples may go by other numbers than their rows: with near numbers for near samples, loops over a graph find in the cache what
+they need.
 """
 
+import copy
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -26,6 +30,7 @@ class Samples:
         self.n, self.n_features = X.shape
         self.X = self.queries(X)
         self.dtype = self.X.dtype
+        self._rows: Any = None  # of X, by the numbers that samples go by, and −1 last, where −1 looks; None: the same numbers
         # Around the middle the products are small, and with them what rounding takes from the distances. The median of a
         # thousand rows is the middle of most, whatever a few far ones are.
         self._centre: Any = None if sp.issparse(X) else np.median(self.X[:: 1 + self.n // 1000], axis=0).astype(self.dtype)
@@ -53,9 +58,21 @@ class Samples:
             X_new.dtype, copy=False
         )
 
+    def numbered(self, order) -> "Samples":
+        """The same samples by other numbers: number i is row order[i]. None leaves them as they are."""
+        if order is None:
+            return self
+        other = copy.copy(self)
+        other._rows = np.append(order, -1).astype(np.int32)
+        return other
+
+    def rows(self, nodes):
+        """The rows of X that `nodes`, an array, are; −1 stays −1."""
+        return nodes if self._rows is None else self._rows[nodes]
+
     def own(self, nodes):
         """The queries that are the samples `nodes` themselves."""
-        return self.X[nodes]
+        return self.X[self.rows(nodes)]
 
     def _centred(self, X):
         return X if self._centre is None else X - self._centre
@@ -73,9 +90,11 @@ class Samples:
         rows = self._with_norms(Q, kind, keep)
         if not sp.issparse(Q):
             rows = np.concatenate([-2.0 * rows[:, :-2], rows[:, -1:], rows[:, -2:-1]], axis=1)
+        if among is None and self._rows is not None:
+            among = np.arange(self.n, dtype=np.int32)
         for begin in range(0, self.n if among is None else len(among), COLUMNS):
             columns = slice(begin, begin + COLUMNS)
-            block = self._with_norms(self.X[columns if among is None else among[columns]], kind, keep)
+            block = self._with_norms(self.X[columns] if among is None else self.own(among[columns]), kind, keep)
             if sp.issparse(Q):
                 tile = (rows[0] @ block[0].T).toarray()
                 tile *= -2.0
@@ -101,6 +120,7 @@ class Samples:
 
     def distances(self, Q, lists):
         """Squared distances (r, K) of query r to the samples in its list; inf where the list has −1."""
+        lists = self.rows(lists)
         if not sp.issparse(self.X):
             return _kernels.list_distances(np.ascontiguousarray(Q), self.X, lists)
         return _kernels.sparse_list_distances(Q.indptr, Q.indices, Q.data, self.X.indptr, self.X.indices, self.X.data, lists)
@@ -128,6 +148,13 @@ class DistanceMatrix:
         if Z_new.min() < 0:
             raise ValueError(f"Squared distances cannot be negative, but the smallest is {Z_new.min():.6g}.")
         return Z_new
+
+    def numbered(self, order):
+        assert order is None, "exact lists have no order of their own"
+        return self
+
+    def rows(self, nodes):
+        return nodes
 
     def own(self, nodes):
         return self.Z[nodes]

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from smoothgraph import _kernels
 from smoothgraph.certify import Support, compares, failing_nodes, grow
 from smoothgraph.recipe import Recipe
 from smoothgraph.solvers.nodewise import Scratch
@@ -62,12 +63,13 @@ def settle(
         reached, certified = recipe.mean_degree(point), problem.n - failing.size
         say(f"θ {theta:.6g}, degree {reached:.3f}, gap {point.gap:.1e}, {certified} nodes certified")
         growing = complete and failing.size and not support.exhausted
-        if growing and (gap <= tol or not compares(failing, samples, exact)):
+        if growing and (gap <= tol or not compares(failing, samples, exact)):  # a comparison is for λ that are right
             before = support.candidates.indptr
             support = grow(support, samples, failing, theta * problem.shrink, dual, exact)
-            if support.candidates.indptr is before:  # nothing came in: the solution stands, and may be certified now
+            problem = recipe.problem(support.candidates, theta)
+            changed = _kernels.weight_is_new(before, *problem.arrays_less_base, point.lam)
+            if not changed.any():  # the solution stands, and may be certified now
                 continue
-            changed = np.diff(before) != np.diff(support.candidates.indptr)
         elif gap <= tol:
             break
         else:

@@ -48,6 +48,8 @@ class L2Problem:
         """What the kernels take: allowed edges (CSR), squared distances, θ, no upper bound."""
         return self.candidates.indptr, self.candidates.indices, self.candidates.z, self.theta, np.inf
 
+    arrays_less_base = arrays  # the base is 0
+
 
 def solve(problem: L2Problem, tol: float = 1e-6, max_iter: int = 1000, lam=None) -> Solution:
     """Newton steps until the relative gap is at most `tol`."""

@@ -17,7 +17,7 @@ from smoothgraph import _kernels
 from smoothgraph.solvers import interior
 from smoothgraph.solvers.problem import Ascent, Problem, Solution, mean_psi, solution_at
 
-LANES, BLOCK, WAVES = 8, 60, 512  # a sweep is at most WAVES times LANES blocks side by side, of BLOCK nodes or more
+LANES, BLOCK, WAVES = 8, 60, 16  # a sweep is at most WAVES times LANES blocks side by side, of BLOCK nodes or more
 FEW = 0.05  # up to this share of the nodes is swept in one thread
 SERIAL = 20_000  # below as many nodes a sweep is too short for threads
 RELAX = 1.3  # times the way to its optimum goes a node
@@ -64,7 +64,7 @@ def ascend(problem: Problem, tol: float, max_iter: int, lam=None, restless=None,
         n_iter += sweeper.first_rounds(lam)
     else:
         lam = lam.copy()
-    n_iter += sweeper.settle(lam, max(tol, COARSE), restless)
+    n_iter += sweeper.settle(lam, max(tol, COARSE) if restless is None else tol, restless)
     point = _evaluate(problem, lam, n_iter)
     best, stalled = point.gap, 0
     while point.gap > tol and n_iter < max_iter and stalled < STALLED:
