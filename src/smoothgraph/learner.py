@@ -40,6 +40,18 @@ class _Allowed(NamedTuple):
     bounds: Any = None
 
 
+class _Solved(NamedTuple):
+    """What was learned, for nodes as `_Allowed` has them. `rows` are the weights of new samples, as a function of them."""
+
+    solution: Solution
+    n_incomplete: int
+    order: np.ndarray | None = None
+    theta: Any = None
+    bounds: Any = None
+    joining_edges: Any = None
+    rows: Any = None
+
+
 class GraphLearner(TransformerMixin, BaseEstimator):
     """Learn the sparse weighted graph on which the samples are smooth.
 
@@ -213,7 +225,9 @@ class GraphLearner(TransformerMixin, BaseEstimator):
                 return self._weigh_lists(lists)
             allowed = self._allow(lists)
             del lists  # solving needs the memory
-            return self._learn(allowed)
+            solved = self._solve(allowed)
+            del allowed
+            return self._keep(solved)
 
     def fit_transform(self, X, y=None) -> sp.csr_matrix:
         """Learn the graph of X and return it: `fit(X).graph_`."""
@@ -283,7 +297,7 @@ class GraphLearner(TransformerMixin, BaseEstimator):
         with self._stage("graph") as say:
             lists = lists.by_rows()
             width = baselines.widths(lists, self.model, self.sigma)
-            self._keep(baselines.knn_graph(lists, self.model, width, self.mutual), say)
+            self._describe(baselines.knn_graph(lists, self.model, width, self.mutual), say)
         self.solution_ = self.theta_ = self.theta_bounds_ = self.n_incomplete_ = self.joining_edges_ = None
         self.n_iter_ = 0
         k = lists.indices.shape[1]
@@ -321,8 +335,8 @@ class GraphLearner(TransformerMixin, BaseEstimator):
         exact = isinstance(lists, NeighborLists) and lists.exact
         return _Allowed(Support(candidates, self._width(), stretch), order, samples, exact, recipe, theta, bounds)
 
-    def _learn(self, allowed: "_Allowed"):
-        """Stages 4 to 6, by model. The allowed edges are taken over."""
+    def _solve(self, allowed: _Allowed) -> _Solved:
+        """Stages 4 and 5, solve and certify. The allowed edges are taken over."""
         return self._fit_means(allowed) if self.model in daitch.MODELS else self._settle(allowed)
 
     def _fit_means(self, allowed):
@@ -332,21 +346,15 @@ class GraphLearner(TransformerMixin, BaseEstimator):
             if self.projection is not None:
                 X = daitch.project(X, self.projection, self.random_state)
             mu = None if self.model == "hard" else self.mu or daitch.default_mu(X, candidates)
-            self.n_incomplete_ = n
             if self.complete and n <= daitch.MOST_COMPLETE:
-                solved = daitch.solve_complete(X, candidates, mu, self.tol, self.max_iter)
-                self.solution_, _, self.n_incomplete_ = solved
+                solution, _, n_incomplete = daitch.solve_complete(X, candidates, mu, self.tol, self.max_iter)
             else:
-                self.solution_ = daitch.solve(X, candidates, mu, self.tol, self.max_iter)
-            say(f"gap {self.solution_.gap:.1e}, {n - self.n_incomplete_} nodes certified")
-        with self._stage("graph") as say:
-            self._keep(self.solution_.weights, say)
-        self.theta_ = self.theta_bounds_ = self.joining_edges_ = self._rows = None
-        self.n_iter_ = self.solution_.n_iter
-        return self
+                solution, n_incomplete = daitch.solve(X, candidates, mu, self.tol, self.max_iter), n
+            say(f"gap {solution.gap:.1e}, {n - n_incomplete} nodes certified")
+        return _Solved(solution, n_incomplete)
 
     def _settle(self, allowed):
-        """The log and ℓ2 models: solve and certify, join parts, graph."""
+        """The log and ℓ2 models: solve and certify, join parts."""
         recipe, start = allowed.recipe, time.perf_counter()
 
         def resettle(support, theta, recipe, lam=None, changed=None):
@@ -370,18 +378,31 @@ class GraphLearner(TransformerMixin, BaseEstimator):
         if self.connect:
             with self._stage("connect") as say:
                 settled, recipe = connect(settled, recipe, allowed.samples, resettle, say)
+        problem = settled.problem
+        solution = recipe.finish(problem, settled.point, self.tol, start)
+        fitted = self._fitted(problem, solution.dual, recipe.stretch, allowed.samples)
+        joining_edges = allowed.samples.rows(np.stack([recipe.joints.i, recipe.joints.j], axis=1))
+        return _Solved(
+            solution,
+            int(settled.failing.size),
+            allowed.order,
+            problem.theta,
+            allowed.bounds,
+            np.sort(joining_edges, axis=1),
+            partial(new_rows, fitted, ratio=problem.shrink),
+        )
+
+    def _keep(self, solved: _Solved) -> "GraphLearner":
+        """Stage 6, graph: nodes become samples again."""
         with self._stage("graph") as say:
-            solution = recipe.finish(settled.problem, settled.point, self.tol, start)
-            fitted = self._fitted(settled.problem, solution.dual, recipe.stretch, allowed.samples)
-            self.solution_ = _by_rows(solution, allowed.order)
-            self._keep(self.solution_.weights, say)
-        self.joining_edges_ = np.sort(allowed.samples.rows(np.stack([recipe.joints.i, recipe.joints.j], axis=1)), axis=1)
-        self.theta_, self.theta_bounds_ = settled.problem.theta, allowed.bounds
-        self.n_iter_, self.n_incomplete_ = self.solution_.n_iter, int(settled.failing.size)
-        self._rows = partial(new_rows, fitted, ratio=settled.problem.shrink)
+            self.solution_ = _by_rows(solved.solution, solved.order)
+            self._describe(self.solution_.weights, say)
+        self.theta_, self.theta_bounds_ = solved.theta, solved.bounds
+        self.n_iter_, self.n_incomplete_ = self.solution_.n_iter, solved.n_incomplete
+        self.joining_edges_, self._rows = solved.joining_edges, solved.rows
         return self
 
-    def _keep(self, weights, say):
+    def _describe(self, weights, say):
         """The graph, scaled, and what it looks like."""
         self.scale_ = scale_factor(weights, self._delta() if self.scale is None else self.scale)
         self.graph_ = weights * self.scale_
@@ -503,7 +524,7 @@ def degree_path(X, n_neighbors: Iterable[int], **parameters) -> list[GraphLearne
             if learner.model in baselines.MODELS:
                 learner._weigh_lists(own)
             else:
-                learner._learn(learner._allow(own))
+                learner._keep(learner._solve(learner._allow(own)))
     return learners
 
 

@@ -158,7 +158,8 @@ def solution_at(point: Ascent, arrays, ratio, dual, objective, dual_objective, t
     indptr, indices, w = _kernels.positive_edges(*arrays, point.lam, point.active)
     if indptr[-1] < np.iinfo(np.int32).max:
         indptr = indptr.astype(np.int32)
-    weights = sp.csr_matrix((w * ratio, indices, indptr), shape=(n, n))
+    w *= ratio
+    weights = sp.csr_matrix((w, indices, indptr), shape=(n, n))
     weights.sort_indices()
     status = Status.CONVERGED if point.gap <= tol else Status.MAX_ITER
     if status is not Status.CONVERGED:
