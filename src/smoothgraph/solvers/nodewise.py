@@ -51,9 +51,9 @@ def finish(problem: Problem, point: Ascent, tol: float, start: float) -> Solutio
 
 
 def ascend(problem: Problem, tol: float, max_iter: int, lam=None, restless=None, scratch=None) -> Ascent:
-    """Coarse sweeps, then leaps and finer sweeps until the gap is at most `tol`. The `lam` given is not changed.
+    """Sweeps, coarse ones from a cold start, then leaps and finer sweeps until the gap is at most `tol`.
 
-    `restless` marks the nodes to begin with, for a λ that is the optimum of a problem that differs in those nodes only;
+    The `lam` given is not changed. `restless` marks the nodes to begin with, for a λ that is the optimum of a problem that differs in those nodes only;
     `scratch` is memory that several solves share.
     """
     sweeper = _Sweeper(problem, scratch or Scratch())
@@ -62,9 +62,10 @@ def ascend(problem: Problem, tol: float, max_iter: int, lam=None, restless=None,
         indptr, _, z, theta, _ = problem.arrays_less_base
         lam = _kernels.start_dual(indptr, z, theta, problem.base)
         n_iter += sweeper.first_rounds(lam)
+        n_iter += sweeper.settle(lam, max(tol, COARSE))
     else:
         lam = lam.copy()
-    n_iter += sweeper.settle(lam, max(tol, COARSE) if restless is None else tol, restless)
+        n_iter += sweeper.settle(lam, tol, restless)
     point = _evaluate(problem, lam, n_iter)
     best, stalled = point.gap, 0
     while point.gap > tol and n_iter < max_iter and stalled < STALLED:
