@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 from scipy.optimize import brentq
 
 from smoothgraph import _kernels
+from smoothgraph._kernels import dual
 
 
 @settings(max_examples=300, deadline=None)
@@ -25,8 +26,8 @@ def test_node_dual_is_the_root_that_bracketing_finds(costs, guess, upper, base, 
 
     top = costs.max() + 10.0 + 10.0 / min(upper, 1.0)
     expected = brentq(excess, -base + 1e-12, top + base, xtol=1e-13, rtol=1e-14, maxiter=500)
-    padded = np.empty(costs.size + _kernels.SIMD)
+    padded = np.empty(costs.size + dual.SIMD)
     padded[: costs.size] = costs
-    s, degree = _kernels.node_dual(padded, _kernels._pad(padded, costs.size), guess, upper, base, fixed)
+    s, degree = _kernels.node_dual(padded, dual._pad(padded, costs.size), guess, upper, base, fixed)
     assert s == pytest.approx(expected, rel=1e-9, abs=1e-9)
     assert degree == pytest.approx(fixed + np.clip((guess - costs) / 2, 0, upper).sum(), rel=1e-9, abs=1e-9)

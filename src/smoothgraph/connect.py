@@ -30,31 +30,31 @@ SEARCHED = 1024  # samples that look for a pair outside their part, over all par
 def connect(settled: Settled, recipe: Recipe, samples, resettle: Callable[..., Settled], say) -> tuple[Settled, Recipe]:
     """A settled graph in one part, and the recipe with the edges that join it.
 
-    `resettle(support, theta, recipe, lam, changed)` settles again, at the same θ where only the nodes `changed` are new, else
-    at the θ that gives the wanted degree. These take turns, since a joining edge may make another give way, and θ follows
-    the edges that came in.
+    `resettle(support, theta, recipe, lam, changed, rough)` settles again, at the same θ where only the nodes `changed` are new,
+    else at the θ that gives the wanted degree. These take turns, since a joining edge may make another give way, and θ
+    follows the edges that came in: roughly and without a certificate first, to the end once that has come to rest.
     """
-    landed = True
+    landed, rough = True, True
     for _ in range(ROUNDS):
         labels = _parts(settled, recipe.joints)
-        n_parts = int(labels.max()) + 1
-        if n_parts == 1 and landed:
-            break
-        if n_parts > 1:
-            i, j, z = _cheapest_pairs(settled, recipe, labels, samples)
-            if not i.size:
-                text = f"The graph stays in {n_parts} parts: the allowed edges do not connect them. Allow more edges."
-                warnings.warn(text, stacklevel=4)
-                break
-            say(f"{n_parts} parts joined by {i.size} edges")
+        i, j, z = _cheapest_pairs(settled, recipe, labels, samples)
+        changed = None
+        if i.size:
+            say(f"{labels.max() + 1} parts joined by {i.size} edges")
             recipe = recipe.with_joints(_add(recipe.joints, settled, i, j))
             candidates = add_pairs(settled.support.candidates, i, j, z.astype(settled.support.candidates.z.dtype))
             settled = replace(settled, support=replace(settled.support, candidates=candidates))
-        landed, changed = n_parts == 1, None
-        if not landed:
             changed = np.zeros(labels.size, np.bool_)
             changed[i] = changed[j] = True
-        settled = resettle(settled.support, settled.problem.theta, recipe, settled.point.lam, changed)
+        elif landed and (not rough or not recipe.joints.i.size):
+            break
+        else:
+            rough &= not landed
+        landed = not i.size
+        settled = resettle(settled.support, settled.problem.theta, recipe, settled.point.lam, changed, rough)
+    if labels.max() > 0:
+        text = f"The graph stays in {labels.max() + 1} parts: the allowed edges do not connect them. Allow more edges."
+        warnings.warn(text, stacklevel=4)
     return settled, recipe
 
 
@@ -66,12 +66,15 @@ def _parts(settled, joints):
 
 
 def _cheapest_pairs(settled, recipe, labels, samples):
-    """Pairs (i, j, squared distance) that join all parts: a spanning forest of the allowed edges, then of searched pairs."""
+    """Pairs (i, j, squared distance) that join all parts: a spanning forest of the allowed edges, then of searched pairs.
+
+    None if there is one part, or if the samples are not known and no allowed edge joins any.
+    """
     edges, stretch = settled.support.candidates, recipe.stretch
     theta, lam = settled.problem.theta * settled.problem.shrink, settled.point.lam + settled.problem.base
-    nodes = edges.nodes
-    apart = np.flatnonzero(labels[nodes] < labels[edges.indices])
-    i, j, z = nodes[apart], edges.indices[apart], edges.z[apart]
+    i, j, z = _kernels.edges_between(edges.indptr, edges.indices, edges.z, labels)
+    if not labels.any():
+        return i, j, z
     chosen = _forest(labels[i], labels[j], _cost(i, j, z, theta, lam, stretch), int(labels.max()) + 1)
     pairs = [(i[chosen], j[chosen], z[chosen])]
     if getattr(samples, "sparse", False):

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import scipy.sparse as sp
 
+from smoothgraph import _kernels
 from smoothgraph.candidates import Candidates, stretched
 from smoothgraph.solvers import l2, nodewise
 from smoothgraph.solvers.l2 import L2Problem
@@ -26,11 +27,6 @@ class Joints:
     def as_matrix(self, n: int) -> sp.csr_matrix:
         half = sp.csr_matrix((self.weights, (self.i, self.j)), shape=(n, n))
         return sp.csr_matrix(half + half.T)
-
-    @property
-    def keys(self) -> np.ndarray:
-        """One number per edge."""
-        return self.i.astype(np.int64) << 32 | self.j.astype(np.int64)
 
 
 NO_JOINTS = Joints(np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0))
@@ -90,15 +86,9 @@ def _without(candidates, joints):
     """The edges but for the joints."""
     if not joints.i.size:
         return candidates
-    ends = np.zeros(candidates.n, np.bool_)
-    ends[joints.i] = ends[joints.j] = True
-    nodes, others = candidates.nodes, candidates.indices
-    entries = np.flatnonzero(ends[nodes] & ends[others])
-    low, high = np.minimum(nodes[entries], others[entries]), np.maximum(nodes[entries], others[entries])
-    gone = entries[np.isin(Joints(low, high, NO_JOINTS.weights).keys, joints.keys)]
-    indptr = candidates.indptr.copy()
-    indptr[1:] -= np.cumsum(np.bincount(nodes[gone], minlength=candidates.n))
-    return replace(candidates, indptr=indptr, indices=np.delete(others, gone), z=np.delete(candidates.z, gone))
+    out = joints.as_matrix(candidates.n)
+    indptr, indices, z = _kernels.rows_without(candidates.indptr, candidates.indices, candidates.z, out.indptr, out.indices)
+    return replace(candidates, indptr=indptr, indices=indices, z=z)
 
 
 def _at_edges(prior: sp.csr_matrix, candidates: Candidates) -> np.ndarray:

@@ -92,7 +92,7 @@ def _start(problem, lam):
     """λ, or the same λ for all, raised or lowered as a whole until the weights add up to n, if they are far from that.
 
     A λ of another θ may leave no edge any weight, and Newton's method nothing to go by. The sum is a convex function of what
-    is added: Newton's method from above finds it.
+    is added: Newton's method from above comes near.
     """
     n = problem.n
     lam = np.zeros(n) if lam is None else lam
@@ -102,10 +102,10 @@ def _start(problem, lam):
     level = 1.0 + problem.theta * float(problem.candidates.z.max()) - float(lam.min())  # every edge has weight
     for _ in range(100):
         degree, active, _ = _kernels.evaluate(*problem.arrays, problem.given, lam + level)
-        step = (float(degree.sum()) - n) / float(active.sum())
-        level -= step
-        if step <= 1e-9 * (1.0 + abs(level)):
+        total = float(degree.sum())
+        if total <= 2.0 * n:
             break
+        level -= (total - n) / float(active.sum())
     return lam + level
 
 
@@ -154,11 +154,7 @@ def _step(problem, point):
 
 
 def _newton_direction(problem, point, gradient):
-    """(H − 11ᵀ/n)⁻¹·gradient, H = I + ½(S_A S_Aᵀ) over the edges with weight: two solves with H and a correction."""
+    """(I + ½S_A S_Aᵀ − 11ᵀ/n)⁻¹·gradient, A being the edges with weight."""
     free = _kernels.free_edges(*problem.arrays, point.lam)
     diagonal = 1.0 + 0.5 * np.diff(free[0])
-    x, y = (
-        _kernels.conjugate_gradients(*free, diagonal, right, CG_ROUNDS, CG_TOL, SHARES)
-        for right in (gradient, np.ones(problem.n))
-    )
-    return x + y * (x.mean() / (1.0 - y.mean()))
+    return _kernels.conjugate_gradients(*free, diagonal, gradient, 1.0, CG_ROUNDS, CG_TOL, SHARES)

@@ -53,8 +53,8 @@ def finish(problem: Problem, point: Ascent, tol: float, start: float) -> Solutio
 def ascend(problem: Problem, tol: float, max_iter: int, lam=None, restless=None, scratch=None) -> Ascent:
     """Sweeps, coarse ones from a cold start, then leaps and finer sweeps until the gap is at most `tol`.
 
-    The `lam` given is not changed. `restless` marks the nodes to begin with, for a λ that is the optimum of a problem that differs in those nodes only;
-    `scratch` is memory that several solves share.
+    The `lam` given is not changed. `restless` marks the nodes to begin with, for a λ that is the optimum of a problem that
+    differs in those nodes only; `scratch` is memory that several solves share.
     """
     sweeper = _Sweeper(problem, scratch or Scratch())
     n_iter = 0
@@ -62,10 +62,10 @@ def ascend(problem: Problem, tol: float, max_iter: int, lam=None, restless=None,
         indptr, _, z, theta, _ = problem.arrays_less_base
         lam = _kernels.start_dual(indptr, z, theta, problem.base)
         n_iter += sweeper.first_rounds(lam)
-        n_iter += sweeper.settle(lam, max(tol, COARSE))
+        n_iter += sweeper.settle(lam, max(tol, COARSE), max_iter - n_iter)
     else:
         lam = lam.copy()
-        n_iter += sweeper.settle(lam, tol, restless)
+        n_iter += sweeper.settle(lam, tol, max_iter, restless)
     point = _evaluate(problem, lam, n_iter)
     best, stalled = point.gap, 0
     while point.gap > tol and n_iter < max_iter and stalled < STALLED:
@@ -73,7 +73,7 @@ def ascend(problem: Problem, tol: float, max_iter: int, lam=None, restless=None,
         n_iter += 1
         if point.gap > tol:
             lam = point.lam.copy()
-            n_iter += sweeper.settle(lam, tol)
+            n_iter += sweeper.settle(lam, tol, max_iter - n_iter)
             point = _evaluate(problem, lam, n_iter)
         stalled = 0 if point.gap < 0.5 * best else stalled + 1
         best = min(best, point.gap)
@@ -117,19 +117,19 @@ class _Sweeper:
             self._round(lam, -1.0, *self.blocks)
         return FIRST_ROUNDS
 
-    def settle(self, lam, tol, restless=None):
+    def settle(self, lam, tol, most, restless=None):
         """Update all nodes, or those marked, then those far from their optimum, or next to one that was, until all rest.
 
-        Most nodes settle in a few rounds. Gives up when that takes too many visits, or when a few nodes creep. Returns the
-        number of rounds.
+        Most nodes settle in a few rounds. Gives up when that takes too many visits, when a few nodes creep, or after `most`
+        rounds. Returns their number.
         """
         self.restless[:] = True if restless is None else restless
         visits, rounds, creeping = VISITS * self.n, 0, CREEPING
         few = max(FEW * self.n, FEW * SERIAL)
-        while visits > 0 and creeping > 0 and self.restless.any():
+        while visits > 0 and creeping > 0 and rounds < most and self.restless.any():
             self._choose_rows(lam, live=np.count_nonzero(self.restless) > few)
             share = np.inf
-            while visits > 0 and creeping > 0 and share > REST * tol * self.n:
+            while visits > 0 and creeping > 0 and rounds < most and share > REST * tol * self.n:
                 count = np.count_nonzero(self.restless)
                 share = self._round(lam, tol, *(_one_block(self.n) if count <= few else self.blocks))
                 rounds += 1
@@ -213,7 +213,7 @@ def _newton_step(problem, point, free):
     """The step H⁻¹∇D, H = diag(1/λ²) + ½ S_A S_Aᵀ over the edges A strictly between their bounds."""
     lam = point.lam + problem.base
     diagonal, gradient = 1.0 / lam**2 + 0.5 * np.diff(free[0]), 1.0 / lam - point.degree
-    return _kernels.conjugate_gradients(*free, diagonal, gradient, CG_ROUNDS, CG_TOL, SHARES)
+    return _kernels.conjugate_gradients(*free, diagonal, gradient, 0.0, CG_ROUNDS, CG_TOL, SHARES)
 
 
 def _dual_value(problem, point):

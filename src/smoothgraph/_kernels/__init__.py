@@ -1,0 +1,117 @@
+"""Every compiled loop of smoothgraph: free functions on arrays, in modules by what they work on.
+
+The graph of allowed edges comes as `indptr, indices, z`: each edge is stored at both of its ends, so that everything a node
+needs stands in its row. `z` is a squared distance and may be float32; all arithmetic is float64. `upper` is the largest weight
+an edge may take (inf for none). The dual comes as `lam`, which is λ − base: `base` is 0 but for far outliers, and z is less by
+what it adds, so that (λᵢ+λⱼ)/2 − θz is the same and no digits are lost in it. `given` is weight that a node has besides, from
+edges that are not in question. A loop that runs in several threads writes each
+result in one place and sums in a fixed order: the bits do not depend on the number of threads.
+"""
+
+from smoothgraph._kernels.daitch import (
+    descend_edges,
+    edge_rows,
+    edge_slopes,
+    end_sums,
+    feasible_shares,
+    laplacian_product,
+    row_sums,
+)
+from smoothgraph._kernels.dual import (
+    NEVER,
+    conjugate_gradients,
+    evaluate,
+    free_edges,
+    largest_partners,
+    live_edges,
+    new_rows,
+    node_dual,
+    positive_edges,
+    start_dual,
+    sweep,
+    weight_is_new,
+)
+from smoothgraph._kernels.edges import (
+    edges_between,
+    fill_rows,
+    mark_new_edges,
+    move_rows,
+    rows_with,
+    rows_without,
+    smallest_of_rows,
+    stretch_edges,
+)
+from smoothgraph._kernels.graphs import (
+    aggregate,
+    cholesky_solve,
+    hop_counts,
+    incomplete_cholesky,
+    multilevel_solve,
+    parts,
+    solve_laplacian,
+)
+from smoothgraph._kernels.lists import (
+    came_in,
+    keep_smallest,
+    list_distances,
+    near_new,
+    near_pairs,
+    sparse_list_distances,
+    tidy_lists,
+    two_hops,
+)
+from smoothgraph._kernels.schemes import (
+    penalties,
+    penalty_sweep,
+    primal_dual_step,
+    primal_dual_values,
+)
+
+__all__ = [
+    "NEVER",
+    "aggregate",
+    "came_in",
+    "cholesky_solve",
+    "conjugate_gradients",
+    "descend_edges",
+    "edge_rows",
+    "edge_slopes",
+    "edges_between",
+    "end_sums",
+    "evaluate",
+    "feasible_shares",
+    "fill_rows",
+    "free_edges",
+    "hop_counts",
+    "incomplete_cholesky",
+    "keep_smallest",
+    "laplacian_product",
+    "largest_partners",
+    "list_distances",
+    "live_edges",
+    "mark_new_edges",
+    "move_rows",
+    "multilevel_solve",
+    "near_new",
+    "near_pairs",
+    "new_rows",
+    "node_dual",
+    "parts",
+    "penalties",
+    "penalty_sweep",
+    "positive_edges",
+    "primal_dual_step",
+    "primal_dual_values",
+    "row_sums",
+    "rows_with",
+    "rows_without",
+    "smallest_of_rows",
+    "solve_laplacian",
+    "sparse_list_distances",
+    "start_dual",
+    "stretch_edges",
+    "sweep",
+    "tidy_lists",
+    "two_hops",
+    "weight_is_new",
+]

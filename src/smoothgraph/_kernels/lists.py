@@ -1,0 +1,182 @@
+"""Neighbour lists: distances, the smallest of many, neighbours of neighbours."""
+
+import numpy as np
+from numba import prange
+
+from smoothgraph._kernels.decorators import compiled, threaded
+
+
+@threaded
+def list_distances(Q, X, lists):
+    """‖qᵣ − xⱼ‖² for the entries j of row r, summed as Σ(q−x)² so that duplicates give exactly 0; inf where j is −1."""
+    rows, width = lists.shape
+    out = np.empty((rows, width), X.dtype)
+    for r in prange(rows):
+        for s in range(width):
+            j = lists[r, s]
+            if j < 0:
+                out[r, s] = np.inf
+                continue
+            total = 0.0
+            for c in range(X.shape[1]):
+                difference = np.float64(Q[r, c]) - np.float64(X[j, c])
+                total += difference * difference
+            out[r, s] = total
+    return out
+
+
+@threaded
+def sparse_list_distances(q_ptr, q_cols, q_data, x_ptr, x_cols, x_data, lists):
+    """`list_distances` for CSR rows with sorted columns."""
+    rows, width = lists.shape
+    out = np.empty((rows, width), x_data.dtype)
+    for r in prange(rows):
+        for s in range(width):
+            j = lists[r, s]
+            if j < 0:
+                out[r, s] = np.inf
+                continue
+            total = 0.0
+            a, b = q_ptr[r], x_ptr[j]
+            while a < q_ptr[r + 1] or b < x_ptr[j + 1]:
+                if b == x_ptr[j + 1] or (a < q_ptr[r + 1] and q_cols[a] < x_cols[b]):
+                    difference = np.float64(q_data[a])
+                    a += 1
+                elif a == q_ptr[r + 1] or x_cols[b] < q_cols[a]:
+                    difference = np.float64(x_data[b])
+                    b += 1
+                else:
+                    difference = np.float64(q_data[a]) - np.float64(x_data[b])
+                    a += 1
+                    b += 1
+                total += difference * difference
+            out[r, s] = total
+    return out
+
+
+@compiled
+def keep_smallest(tile, first_column, own, lists, best):
+    """Merge a tile (row r, sample first_column + c) into the `best` smallest of each row, a max-heap; own[r] is left out."""
+    rows, width = best.shape
+    for r in range(rows):
+        for c in range(tile.shape[1]):
+            value = tile[r, c]
+            if value < best[r, 0] and first_column + c != own[r]:
+                hole = 0
+                while True:
+                    child = 2 * hole + 1
+                    if child >= width:
+                        break
+                    if child + 1 < width and best[r, child + 1] > best[r, child]:
+                        child += 1
+                    if best[r, child] <= value:
+                        break
+                    best[r, hole], lists[r, hole] = best[r, child], lists[r, child]
+                    hole = child
+                best[r, hole], lists[r, hole] = value, first_column + c
+
+
+@compiled
+def near_pairs(tile, samples, nodes, limits, stretch):
+    """The (row, sample) of every entry, stretched by both ends, below the sum of both limits.
+
+    Row r is nodes[r], column c is samples[c].
+    """
+    rows, columns = tile.shape
+    row, column = np.empty(columns, np.int32), np.empty(columns, np.int32)
+    column_limits, column_stretch = limits[samples], stretch[samples]
+    count = 0
+    for r in range(rows):
+        if count + columns > row.size:
+            row, column = np.append(row, np.empty_like(row)), np.append(column, np.empty_like(column))
+        limit, own_stretch = limits[nodes[r]], stretch[nodes[r]]
+        for c in range(columns):
+            if tile[r, c] * own_stretch * column_stretch[c] < limit + column_limits[c] and samples[c] != nodes[r]:
+                row[count], column[count] = r, samples[c]
+                count += 1
+    return row[:count].copy(), column[:count].copy()
+
+
+@compiled
+def contains(values, begin, end, wanted):
+    for s in range(begin, end):
+        if values[s] == wanted:
+            return True
+    return False
+
+
+@threaded
+def tidy_lists(own, lists, distances, width):
+    """Bring the `width` nearest of each row to its front, sorted by (distance, index), −1 at inf where there are fewer.
+
+    Row r belongs to node own[r] (−1 for a new sample). The node itself, −1 and repeats are no neighbours. Works in place.
+    """
+    for r in prange(lists.shape[0]):
+        kept = 0
+        for s in range(lists.shape[1]):
+            j, z = lists[r, s], distances[r, s]
+            if j < 0 or j == own[r] or not z < np.inf or (kept == width and z > distances[r, width - 1]):
+                continue
+            if contains(lists[r], 0, kept, j):
+                continue
+            t = kept if kept < width else width - 1
+            if kept == width and z == distances[r, t] and j > lists[r, t]:
+                continue
+            while t > 0 and (distances[r, t - 1] > z or (distances[r, t - 1] == z and lists[r, t - 1] > j)):
+                lists[r, t], distances[r, t] = lists[r, t - 1], distances[r, t - 1]
+                t -= 1
+            lists[r, t], distances[r, t] = j, z
+            kept = min(kept + 1, width)
+        lists[r, kept:] = -1
+        distances[r, kept:] = np.inf
+
+
+@threaded
+def came_in(lists, before):
+    """1 for entries that the row did not have `before`, else 0."""
+    new = np.zeros(lists.shape, np.int8)
+    for r in prange(lists.shape[0]):
+        for s in range(lists.shape[1]):
+            new[r, s] = not contains(before[r], 0, before.shape[1], lists[r, s])
+    return new
+
+
+@threaded
+def near_new(indptr, indices, new):
+    """Which nodes have a new edge, or a neighbour that has one."""
+    n = indptr.size - 1
+    at, near = np.zeros(n, np.bool_), np.zeros(n, np.bool_)
+    for i in prange(n):
+        at[i] = new[indptr[i] : indptr[i + 1]].any()
+    for i in prange(n):
+        near[i] = at[i] or at[indices[indptr[i] : indptr[i + 1]]].any()
+    return near
+
+
+@threaded
+def two_hops(nodes, indptr, indices, new, most):
+    """For each of `nodes` its neighbours and theirs, each once, at most `most` (a power of two) of them; −1 fills the row.
+
+    Of paths, only those with a `new` edge count, unless `new` is empty.
+    """
+    found = np.full((nodes.size, most), -1, np.int32)
+    for r in prange(nodes.size):
+        i = nodes[r]
+        table = np.full(2 * most, -1, np.int32)  # open addressing: who was found already
+        count = 0
+        for hop in range(2):
+            for e in range(indptr[i], indptr[i + 1]):
+                j = indices[e]
+                begin, end = (indptr[j], indptr[j + 1]) if hop == 1 else (e, e + 1)
+                for f in range(begin, end):
+                    if new.size and not (new[e] or new[f]):
+                        continue
+                    other = indices[f]
+                    slot = (other * 40503) & (2 * most - 1)
+                    while table[slot] >= 0 and table[slot] != other:
+                        slot = (slot + 1) & (2 * most - 1)
+                    if table[slot] < 0 and other != i and count < most:
+                        table[slot] = other
+                        found[r, count] = other
+                        count += 1
+    return found
