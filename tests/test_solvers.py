@@ -167,12 +167,23 @@ def test_a_chain_of_far_points_is_solved_at_once(rng, monkeypatch, longest, thet
         assert solve(problem, tol=1e-6).gap > 1e-3
 
 
-def test_many_far_outliers(rng):
+@pytest.mark.parametrize("max_weight", [np.inf, 0.1])
+def test_many_far_outliers(rng, max_weight):
     X = np.concatenate([rng.normal(size=(400, 5)), 1000.0 * rng.normal(size=(60, 5))])
-    problem = problem_of(X, 10, 1.0, {})
+    problem = problem_of(X, 10, 1.0, {"max_weight": max_weight})
     solution = solve(problem, tol=1e-6)
     assert solution.status is Status.CONVERGED
     assert np.diff(solution.weights.indptr).min() > 0
+
+
+@pytest.mark.parametrize("max_weight", [0.05, 0.2, 0.5])
+def test_weights_at_their_upper_bound_among_outliers(rng, max_weight):
+    """Some nodes have only full edges, others only tiny ones: both are in what is moved at once."""
+    problem = Problem(candidates_of(blobs(400, 3, rng), 18), 2.1, max_weight)
+    solution = solve(problem, tol=1e-10)
+    assert solution.status is Status.CONVERGED
+    assert np.mean(solution.weights.data == max_weight) > 0.03
+    assert solution.weights.data.min() < 0.01 * max_weight
 
 
 @pytest.mark.parametrize("solver", ["nodewise", "primal_dual"])

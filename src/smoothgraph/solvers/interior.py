@@ -4,12 +4,14 @@ In: a `Problem`, λ, the nodes to move. Out: their λ. Far outliers that have li
 raising one λ and lowering its neighbour's changes no weight, and how far that may go is decided by edges without weight yet.
 Updates of one node creep along such a valley, and Newton's steps stop at each of its corners. From the inside it has none:
 
-    λᵢdᵢ = 1,   wₑμₑ = τ,   μₑ = qₑ + 2wₑ − Σ λ of its moving ends,   w, μ > 0,   τ → 0,
+    λᵢdᵢ = 1,   wₑμₑ = τ,   sₑνₑ = τ,   μₑ = qₑ + 2wₑ + νₑ − Σ λ of its moving ends,   w, μ, s, ν > 0,   τ → 0,
 
-qₑ being 2θz less the λ of an end that does not move. Eliminating w and μ leaves one symmetric positive definite system in λ
-for every step, as sparse as the edges. Mehrotra's predictor and corrector choose τ; a few tens of steps are common.
-`max_weight` is not in it: the weights of such nodes are small, and who calls it takes a result only if the dual is larger.
+qₑ being 2θz less the λ of an end that does not move, and s = max_weight − w (inf, with ν = 0, where there is no such bound).
+Eliminating all but λ leaves one symmetric positive definite system for every step, as sparse as the edges. Mehrotra's predictor
+and corrector choose τ; a few tens of steps are common.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_matrix, diags_array, eye_array
@@ -26,25 +28,34 @@ LEAST = 0.1  # times as large at least becomes τ after a step that could not go
 def move(problem, lam: np.ndarray, nodes: np.ndarray, tol: float) -> np.ndarray:
     """λ − base with that of `nodes` at their joint optimum: the mean of their ψ(dλ) at most `tol`, if it gets there."""
     S, q = _edges(problem, lam, nodes)
-    base, given, x = problem.base[nodes], problem.given[nodes], lam[nodes]
-    t = 0.5 * (S.T @ x - q)
-    w, mu = _on_the_path(t, START)
-    best, best_gap, a = x, np.inf, 0.0
+    base, given, upper = problem.base[nodes], problem.given[nodes], problem.arrays_less_base[-1]
+    at = _on_the_path(lam[nodes], 0.5 * (S.T @ lam[nodes] - q), upper, START)
+    best, best_gap, a = at.x, np.inf, 0.0
     for _ in range(STEPS):
-        step = _Step(S, q, base + x, given, x, w, mu)
+        step = _Step(S, q, base, given, at)
         if step.failed:
             break
-        dx, dw, dmu = step.corrected(0.0 if a > 0.9 else LEAST)
-        a = min(1.0, SHORT * step.longest(dx, dw, dmu))
-        x, w, mu = x + a * dx, w + a * dw, mu + a * dmu
-        gap = mean_psi((base + x) * (given + S @ np.maximum(0.5 * (S.T @ x - q), 0.0)))
+        way = step.corrected(0.0 if a > 0.9 else LEAST)
+        a = min(1.0, SHORT * step.longest(way))
+        at = _Point(*(value + a * change for value, change in zip(at, way, strict=True)))
+        gap = mean_psi((base + at.x) * (given + S @ np.clip(0.5 * (S.T @ at.x - q), 0.0, upper)))
         if gap < best_gap:
-            best, best_gap = x, gap
+            best, best_gap = at.x, gap
         if gap <= tol:
             break
     moved = lam.copy()
     moved[nodes] = best
     return moved
+
+
+class _Point(NamedTuple):
+    """Where it is, or a direction to go. x is λ − base; s is inf and ν 0 where weights have no upper bound."""
+
+    x: np.ndarray
+    w: np.ndarray
+    mu: np.ndarray
+    s: np.ndarray | float
+    nu: np.ndarray | float
 
 
 def _edges(problem, lam, nodes):
@@ -65,25 +76,33 @@ def _edges(problem, lam, nodes):
     return csr_matrix((np.ones(ends[0].size), ends), shape=(nodes.size, row.size)), q
 
 
-def _on_the_path(t, tau):
-    """w, μ > 0 with wμ = τ and 2w − μ = 2t, without cancellation."""
-    root = np.sqrt(t * t + 2.0 * tau)
+def _on_the_path(x, t, upper, tau):
+    """The point at x with wμ = sν = τ and 2w − μ + ν = 2t."""
+    if upper < np.inf:  # 2w − τ/w + τ/(upper − w) rises with w
+        low, high = np.zeros(t.size), np.full(t.size, upper)
+        for _ in range(60):
+            w = 0.5 * (low + high)
+            less = 2.0 * w - tau / w + tau / (upper - w) < 2.0 * t
+            low, high = np.where(less, w, low), np.where(less, high, w)
+        return _Point(x, w, tau / w, upper - w, tau / (upper - w))
+    root = np.sqrt(t * t + 2.0 * tau)  # without cancellation
     large = 0.5 * (np.abs(t) + root)
     small = 0.5 * tau / large
-    return np.where(t > 0.0, large, small), 2.0 * np.where(t > 0.0, small, large)
+    return _Point(x, np.where(t > 0.0, large, small), 2.0 * np.where(t > 0.0, small, large), np.inf, 0.0)
 
 
 class _Step:
     """The Newton system at one point."""
 
-    def __init__(self, S, q, lam, given, x, w, mu):
-        self.S, self.lam, self.w, self.mu = S, lam, w, mu
-        self.degree = given + S @ w
-        self.off = q + 2.0 * w - S.T @ x - mu  # 0 but for rounding
-        self.stiff = mu + 2.0 * w
-        self.scale = np.sqrt(lam / self.degree)
-        B = diags_array(self.scale) @ S @ diags_array(np.sqrt(w / self.stiff))
-        self.H = (eye_array(lam.size) + B @ B.T).tocsc()
+    def __init__(self, S, q, base, given, at):
+        self.S, self.at, self.lam = S, at, base + at.x
+        self.bounded = np.ndim(at.s) > 0
+        self.degree = given + S @ at.w
+        self.off = q + 2.0 * at.w + at.nu - S.T @ at.x - at.mu  # 0 but for rounding
+        self.stiff = at.mu + at.w * (2.0 + at.nu / at.s)
+        self.scale = np.sqrt(self.lam / self.degree)
+        B = diags_array(self.scale) @ S @ diags_array(np.sqrt(at.w / self.stiff))
+        self.H = (eye_array(self.lam.size) + B @ B.T).tocsc()
         try:
             self.factor = splu(self.H, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
             self.failed = False
@@ -92,23 +111,34 @@ class _Step:
 
     def corrected(self, least):
         """The direction that aims at a smaller τ and takes the second order of a step to τ = 0 into account."""
-        products, tau = self.w * self.mu, np.mean(self.w * self.mu)
-        dx, dw, dmu = self.direction(-products, 1.0 - self.lam * self.degree)
-        a = self.longest(dx, dw, dmu)
-        goal = tau * max((np.mean((self.w + a * dw) * (self.mu + a * dmu)) / tau) ** 3, least)
-        return self.direction(goal - products - dw * dmu, 1.0 - self.lam * self.degree - dx * (self.S @ dw))
+        at, ones = self.at, 1.0 - self.lam * self.degree
+        first = self.direction(-at.w * at.mu, -at.s * at.nu if self.bounded else 0.0, ones)
+        a = self.longest(first)
+        tau = self.mean_product(first, 0.0)
+        goal = tau * max((self.mean_product(first, a) / tau) ** 3, least)
+        upper = goal - at.s * at.nu - first.s * first.nu if self.bounded else 0.0
+        return self.direction(goal - at.w * at.mu - first.w * first.mu, upper, ones - first.x * (self.S @ first.w))
 
-    def direction(self, products, ones):
-        """Steps that change wμ by `products` and λd by `ones`, to first order."""
-        rest = products - self.w * self.off
+    def mean_product(self, way, a):
+        """The mean of wμ and sν after going so far."""
+        _, w, mu, s, nu = (value + a * change for value, change in zip(self.at, way, strict=True))
+        return 0.5 * (np.mean(w * mu) + np.mean(s * nu)) if self.bounded else np.mean(w * mu)
+
+    def direction(self, lower, upper, ones):
+        """Steps that change wμ by `lower`, sν by `upper` and λd by `ones`, to first order."""
+        at = self.at
+        rest = lower - at.w * (self.off + upper / at.s)
         right = self.scale * (ones / self.lam - self.S @ (rest / self.stiff))
         y = self.factor.solve(right)
         y += self.factor.solve(right - self.H @ y)
         dx = self.scale * y
         ends = self.S.T @ dx
-        dw = (rest + self.w * ends) / self.stiff
-        return dx, dw, 2.0 * dw - ends + self.off
+        dw = (rest + at.w * ends) / self.stiff
+        dnu = (upper + at.nu * dw) / at.s
+        return _Point(dx, dw, 2.0 * dw + dnu - ends + self.off, -dw if self.bounded else 0.0, dnu)
 
-    def longest(self, dx, dw, dmu):
+    def longest(self, way):
         """How far a step may go, at most 1, until something becomes 0."""
-        return 1.0 / max(1.0, *(np.max(-step / value) for step, value in ((dx, self.lam), (dw, self.w), (dmu, self.mu))))
+        pairs = [(way.x, self.lam), (way.w, self.at.w), (way.mu, self.at.mu)]
+        pairs += [(way.s, self.at.s), (way.nu, self.at.nu)] if self.bounded else []
+        return 1.0 / max(1.0, *(np.max(-step / value) for step, value in pairs))
