@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conftest import blobs, candidates_of, lists_of
+from conftest import blobs, candidates_of
 from cvx import all_pairs, solve_log_model
 from smoothgraph import GraphLearner, solve_one_node
 from smoothgraph.certify import Support, failing_nodes, grow

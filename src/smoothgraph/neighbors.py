@@ -182,9 +182,10 @@ def ordered_neighbors(samples, k: int, backend: Backend) -> NeighborLists:
     del indices
     counts = np.count_nonzero(lists >= 0, axis=1)
     if not counts.all():
+        row = int(samples.numbered(order).rows(np.argmin(counts)))
         raise ValueError(
-            f"Sample {int(samples.numbered(order).rows(np.argmin(counts)))} has no neighbour in the lists of {backend.name}: every sample needs one at "
-            "least. Ask for more neighbours, or use neighbors='exact'."
+            f"Sample {row} has no neighbour in the lists of {backend.name}: every sample needs one at least. Ask for more "
+            "neighbours, or use neighbors='exact'."
         )
     if order is not None:
         cells.refine(samples.numbered(order), lists, distances)
@@ -317,7 +318,7 @@ def _finish_all(samples, indices, width, order):
     """`_finish` for all samples, in the order given, a part at a time: nothing of the size of the lists is held twice."""
     lists, distances = np.empty((samples.n, width), np.int32), np.empty((samples.n, width), samples.dtype)
     samples, nodes = samples.numbered(order), np.arange(samples.n, dtype=np.int32)
-    numbers = None if order is None else _inverse(order)
+    numbers = np.empty(0, np.int32) if order is None else _inverse(order)
     for rows in blocks(samples.n, 8 * ROWS):
         found = indices[rows] if order is None else numbers[indices[order[rows]]]
         lists[rows], distances[rows] = _finish(samples, nodes[rows], found, width)
