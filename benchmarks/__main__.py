@@ -12,7 +12,7 @@ import sys
 
 from benchmarks import report
 
-NAMES = "startup", "full", "neighbors", "solve", "million", "cold", "l2", "daitch", "connect", "uses"
+NAMES = "startup", "full", "neighbors", "solve", "million", "cold", "opponents", "l2", "daitch", "connect", "uses"
 LONG = "complete", "ten_million"
 
 

@@ -73,9 +73,9 @@ def measure(name, X, folder):
     }
 
 
-def cold(script, folder, k):
+def cold(script, folder, k, *more):
     """What the process printed, and the seconds from its start to its end, by the clock."""
     start = time.perf_counter()
-    command = [sys.executable, "-c", PEAK + script, str(folder / "X.npy"), str(folder / "graph.npz"), str(k)]
+    command = [sys.executable, "-c", PEAK + script, str(folder / "X.npy"), str(folder / "graph.npz"), str(k), *more]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     return json.loads(done.stdout.splitlines()[-1]), time.perf_counter() - start

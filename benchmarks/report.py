@@ -1,10 +1,18 @@
-"""The results of earlier runs, benchmarks/results/*.json, as docs/benchmarks.md."""
+"""The results of earlier runs, benchmarks/results/*.json, as docs/benchmarks.md and as the table in the README."""
 
 import json
+import re
 from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+from matplotlib import pyplot as plt
 
 HERE = Path(__file__).parent
 TARGET = HERE.parent / "docs" / "benchmarks.md"
+PICTURE = "images/opponents.png"
+README, TABLE = HERE.parent / "README.md", re.compile(r"(?<=<!-- cold -->\n).*?(?=<!-- /cold -->)", re.DOTALL)
 HEAD = """# Benchmarks
 
 Written by `python -m benchmarks report` from the last run of each benchmark; do not edit. Each speed is a ratio between two
@@ -16,6 +24,23 @@ def shown(value):
     if isinstance(value, dict):
         return ", ".join(f"{key} {shown(item)}" for key, item in value.items())
     return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def draw(rows):
+    """Seconds over n, a line for each that was timed."""
+    figure, axes = plt.subplots(figsize=(6.5, 4.2), layout="constrained")
+    names = dict.fromkeys(key.removesuffix("_seconds") for row in rows for key in row if key.endswith("_seconds"))
+    for name in names:
+        if name == "cpu":
+            continue
+        points = [(row["n"], row[f"{name}_seconds"]) for row in rows if f"{name}_seconds" in row]
+        axes.loglog(
+            *zip(*points, strict=True), "o-", linewidth=2.5 if name == "smoothgraph" else 1.2, label=name.replace("_", "-")
+        )
+    axes.set(xlabel="samples", ylabel="seconds, cold process, file to file", title="Molecules x 68, two cores")
+    axes.grid(alpha=0.3, which="both")
+    axes.legend()
+    figure.savefig(TARGET.parent / PICTURE, dpi=150)
 
 
 def write(names):
@@ -30,5 +55,26 @@ def write(names):
             lines += [f"**{row['benchmark']}**", "", "| | |", "|---|---|"]
             lines += [f"| {key.replace('_', ' ')} | {shown(value)} |" for key, value in row.items() if key != "benchmark"]
             lines.append("")
+        if name == "opponents":
+            draw(result["rows"])
+            lines += [f"![Seconds from a data file to a saved graph, over the number of samples]({PICTURE})", ""]
     TARGET.write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
-    print(f"Wrote {TARGET.name}.")
+    README.write_text(TABLE.sub(lambda _: cold_table(), README.read_text(encoding="utf-8")), encoding="utf-8")
+    print(f"Wrote {TARGET.name} and the table in {README.name}.")
+
+
+def cold_table():
+    """What the benchmark `cold` saw, in a few columns."""
+    result = json.loads((HERE / "results" / "cold.json").read_text(encoding="utf-8"))
+    lines = [
+        "| data | learned graph | k-NN graph (pynndescent) | recall, ours and theirs | gap | not certified | peak memory |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for row in result["rows"]:
+        data = row["benchmark"].split("cold process, ")[1].split(", k=")[0]
+        recalls = f"{row['recall_of_15_nearest']:.4f}, {row['pynndescent_recall']:.4f}"
+        lines.append(
+            f"| {data} | {row['seconds']:.1f} s | {row['pynndescent_seconds']:.1f} s | {recalls} | {row['gap']:.0e} "
+            f"| {row['nodes_not_certified']} nodes | {row['peak_gb']:.2f} GB |"
+        )
+    return "\n".join([*lines, ""])
