@@ -244,7 +244,17 @@ def test_a_terminal_sees_the_seconds_go_by(tmp_path):
     assert seen.count(b"in this stage") >= 4
 
 
-@pytest.mark.parametrize("options", ["--model l2", "--model knn --mutual", "--locality 0.5 --connect", "--neighbors all"])
+MODELS = (
+    "--model l2",
+    "--model hard",
+    "--model soft --mu 100",
+    "--model knn --mutual",
+    "--locality 0.5 --connect",
+    "--neighbors all",
+)
+
+
+@pytest.mark.parametrize("options", MODELS)
 def test_every_model_can_be_learned_and_told_of(tmp_path, table, run, options):
     path, X = table
     out = tmp_path / "graph.npz"

@@ -72,7 +72,7 @@ def solve_one_node(z, theta: float) -> OneNode:
 
 
 def theta_bounds(lists, k: int, model: str = "log") -> ThetaBounds:
-    """The interval of θ in which a node has k neighbours (Theorem 3), for every node and on average (eq. 14).
+    """The interval of θ in which a node has k neighbours (Theorem 3), for every node and on average (equation 14).
 
     For the ℓ2 model, θ = 1/(2α), a node alone has its weights add up to 1: w = max(0, λ − θz) with λ = (1 + θb_k)/k, and k of
     them are positive for θ in [1/(k z_{k+1} − b_k), 1/(k z_k − b_k)).

@@ -53,7 +53,7 @@ class Ascent:
 
 
 class Status(Enum):
-    """How a solve ended."""
+    """How a solve ended: CONVERGED within the tolerance, or at MAX_ITER rounds, or where rounding left no more to gain."""
 
     CONVERGED = "converged"
     MAX_ITER = "max_iter"
