@@ -55,13 +55,19 @@ def run(name, size, again=False):
         }
         record = json.loads(json.dumps(record))
         numbers_path.parent.mkdir(parents=True, exist_ok=True)
-        text = json.dumps(record, indent=1, ensure_ascii=False)
-        text = re.sub(r"\[[^\[\]{}]*\]", lambda flat: " ".join(flat[0].split()), text)  # a list of numbers on one line
-        numbers_path.write_text(text + "\n", encoding="utf-8")
+        numbers_path.write_text(as_text(record), encoding="utf-8")
         for partial in CACHE.glob(f"{name}-*.json"):
             partial.unlink()
     draw(module, record, figure_path)
     return record
+
+
+def as_text(record):
+    """JSON with a list of numbers on one line, and a list of those too."""
+    text = json.dumps(record, indent=1, ensure_ascii=False)
+    for lists in (r"\[[^\[\]{}]*\]", r"\[\s*(?:\[[^\[\]{}]*\],?\s*)+\]"):
+        text = re.sub(lists, lambda found: " ".join(found[0].split()), text)
+    return text + "\n"
 
 
 def draw(module, record, path):
