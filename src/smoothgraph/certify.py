@@ -46,7 +46,8 @@ class Comparison(NamedTuple):
 class Support:
     """Allowed edges, and what is known of the pairs left out: each node's reach, and comparisons with every sample.
 
-    `stretch` is what locality makes of distances, None without it. Candidates and reach are not stretched.
+    `width` is how long the lists were at first, and `extensions` how often some were made longer since. `stretch` is what
+    locality makes of distances, None without it. Candidates and reach are not stretched.
     """
 
     candidates: Candidates
@@ -96,7 +97,7 @@ def grow(support: Support, samples, nodes: np.ndarray, theta: float, lam: np.nda
 
 def _extend(support, samples, nodes, theta, lam):
     """Longer lists for `nodes`, cut where their certificate needs no more, with some slack."""
-    width = min(FACTOR * support.width, samples.n - 1)
+    width = min(FACTOR ** (support.extensions + 1) * support.width, samples.n - 1)
     lists, distances = np.empty((nodes.size, width), np.int32), np.empty((nodes.size, width), samples.dtype)
     farthest = SLACK * _needed(support.stretch, lam)[nodes] / theta
     for rows in blocks(nodes.size, ROWS):
@@ -105,7 +106,7 @@ def _extend(support, samples, nodes, theta, lam):
     full = lists[:, -1] >= 0  # there may be others beyond the last
     farthest[full] = np.minimum(farthest, reach(lists, distances, samples.n))[full]
     candidates = add_lists(support.candidates, nodes, lists, distances, farthest)
-    return replace(support, candidates=candidates, width=width, extensions=support.extensions + 1)
+    return replace(support, candidates=candidates, extensions=support.extensions + 1)
 
 
 def _nearest_of_two_hops(samples, candidates, nodes, farthest, width):

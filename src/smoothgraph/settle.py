@@ -6,7 +6,7 @@ ascent, and the nodes that could not be certified. Every solve starts from the Î
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -54,6 +54,7 @@ def settle(
 
     `lam` is a Î» to start from: the optimum, but for the nodes marked `changed`, if those are given.
     """
+    support = replace(support, extensions=0, exhausted=False)  # who needs more now may be others than in an earlier call
     gap = max(tol, COARSE_GAP) if changed is None else tol
     scratch = Scratch()
     problem, point = _land(support, theta, degree, recipe, lam, changed, gap, max_iter, scratch)
