@@ -61,8 +61,7 @@ def test_the_same_graph_as_from_exact_lists(small_cells, rng, options):
     assert abs(ordered.graph_ - exact.graph_).sum() < 1e-4 * exact.graph_.sum()
     assert ordered.graph_.has_sorted_indices
     if options.get("model") in (None, "l2"):
-        rtol = 1e-2 if "connect" in options else 1e-4  # joining edges take their weights from rough solutions on the way
-        assert np.allclose(ordered.solution_.dual, exact.solution_.dual, rtol=rtol)
+        assert np.allclose(ordered.solution_.dual, exact.solution_.dual, rtol=1e-4)
         assert np.array_equal(np.sort(ordered.joining_edges_, axis=0), np.sort(exact.joining_edges_, axis=0))
     if options.get("model") != "soft":
         new = X[:50] + 0.01

@@ -23,39 +23,44 @@ from smoothgraph.neighbors import nearest_outside
 from smoothgraph.recipe import Joints, Recipe
 from smoothgraph.settle import Settled
 
-ROUNDS = 30  # of joining, or landing on the wanted degree
+ROUNDS, FIRST = 30, 2  # of joining, and landing on the wanted degree; the first without a certificate
+DRIFT = 0.003  # of the degree, relative, that joining a few more may leave: 0.01 is promised, and landing is within 0.006
 SEARCHED = 1024  # samples that look for a pair outside their part, over all parts, in one round of the search
 
 
 def connect(settled: Settled, recipe: Recipe, samples, resettle: Callable[..., Settled], say) -> tuple[Settled, Recipe]:
     """A settled graph in one part, and the recipe with the edges that join it.
 
-    `resettle(support, theta, recipe, lam, changed, rough)` settles again, at the same θ where only the nodes `changed` are new,
-    else at the θ that gives the wanted degree. These take turns, since a joining edge may make another give way, and θ
-    follows the edges that came in: roughly and without a certificate first, to the end once that has come to rest.
+    `resettle(support, theta, recipe, lam, changed, certify)` settles again, at the same θ where only the nodes `changed` are
+    new, else at the θ that gives the wanted degree. A joining edge may make another give way, and θ follows the edges that
+    came in: so there are a few rounds. The first do without a certificate, since others follow that change it all.
     """
-    landed, rough = True, True
-    for _ in range(ROUNDS):
+    landed, wanted = True, recipe.mean_degree(settled.point)
+    for turn in range(ROUNDS):
         labels = _parts(settled, recipe.joints)
         i, j, z = _cheapest_pairs(settled, recipe, labels, samples)
-        changed = None
         if i.size:
             say(f"{labels.max() + 1} parts joined by {i.size} edges")
             recipe = recipe.with_joints(_add(recipe.joints, settled, i, j))
             candidates = add_pairs(settled.support.candidates, i, j, z.astype(settled.support.candidates.z.dtype))
             settled = replace(settled, support=replace(settled.support, candidates=candidates))
-            changed = np.zeros(labels.size, np.bool_)
-            changed[i] = changed[j] = True
-        elif landed and (not rough or not recipe.joints.i.size):
+        elif not recipe.joints.i.size:
             break
-        else:
-            rough &= not landed
-        landed = not i.size
-        settled = resettle(settled.support, settled.problem.theta, recipe, settled.point.lam, changed, rough)
+        elif turn > FIRST and (landed or abs(recipe.mean_degree(settled.point) / wanted - 1.0) <= DRIFT):
+            break
+        landed = turn <= FIRST or not i.size
+        changed = None if landed else _marked(i, j, labels.size)
+        settled = resettle(settled.support, settled.problem.theta, recipe, settled.point.lam, changed, turn >= FIRST)
     if labels.max() > 0:
         text = f"The graph stays in {labels.max() + 1} parts: the allowed edges do not connect them. Allow more edges."
         warnings.warn(text, stacklevel=4)
     return settled, recipe
+
+
+def _marked(i, j, n):
+    marks = np.zeros(n, np.bool_)
+    marks[i] = marks[j] = True
+    return marks
 
 
 def _parts(settled, joints):

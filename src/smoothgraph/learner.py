@@ -22,7 +22,7 @@ from smoothgraph.graph import Fitted, by_nodes, by_rows, new_rows, scale_factor
 from smoothgraph.neighbors import NeighborLists, choose_backend, ordered_neighbors
 from smoothgraph.recipe import Recipe
 from smoothgraph.samples import ROWS, DistanceMatrix, Samples
-from smoothgraph.settle import COARSE_GAP, settle
+from smoothgraph.settle import settle
 from smoothgraph.solvers import daitch, l2
 from smoothgraph.solvers.problem import Solution
 from smoothgraph.theta import node_thetas, theta_bounds
@@ -357,7 +357,7 @@ class GraphLearner(TransformerMixin, BaseEstimator):
         """The log and ℓ2 models: solve and certify, join parts."""
         recipe, start = allowed.recipe, time.perf_counter()
 
-        def resettle(support, theta, recipe, lam=None, changed=None, rough=False):
+        def resettle(support, theta, recipe, lam=None, changed=None, certify=True):
             return settle(
                 support,
                 theta,
@@ -367,8 +367,8 @@ class GraphLearner(TransformerMixin, BaseEstimator):
                 changed=changed,
                 samples=allowed.samples,
                 exact=allowed.exact,
-                complete=self.complete and not rough,
-                tol=max(self.tol, COARSE_GAP) if rough else self.tol,
+                complete=self.complete and certify,
+                tol=self.tol,
                 max_iter=self.max_iter,
                 say=say,
             )
