@@ -335,3 +335,10 @@ def test_a_model_without_theta_is_told_of_without_it(rng):
     hard = metadata | {"theta": None, "theta_bounds": None, "parameters": metadata["parameters"] | {"model": "hard"}}
     assert {"θ"} == dict(learned(metadata)).keys() - dict(learned(hard)).keys()
     assert "wanted" not in dict(learned(hard))["neighbours per node"]
+
+
+@pytest.mark.parametrize(("typed", "completed"), [("smoothgraph le", "learn"), ("smoothgraph learn --lo", "--locality")])
+def test_the_shell_completes_commands_and_options(typed, completed):
+    asked = {"_SMOOTHGRAPH_COMPLETE": "complete_bash", "COMP_WORDS": typed, "COMP_CWORD": str(typed.count(" "))}
+    done = subprocess.run([sys.executable, "-m", "smoothgraph"], env=os.environ | asked, capture_output=True, text=True)
+    assert done.stdout.split() == [completed]
