@@ -28,7 +28,7 @@ def shown(value):
 
 def draw(rows):
     """Seconds over n, a line for each that was timed."""
-    figure, axes = plt.subplots(figsize=(6.5, 4.2), layout="constrained")
+    figure, axes = plt.subplots(figsize=(8, 4), layout="constrained")
     names = dict.fromkeys(key.removesuffix("_seconds") for row in rows for key in row if key.endswith("_seconds"))
     for name in names:
         if name == "cpu":
@@ -38,8 +38,11 @@ def draw(rows):
             *zip(*points, strict=True), "o-", linewidth=2.5 if name == "smoothgraph" else 1.2, label=name.replace("_", "-")
         )
     axes.set(xlabel="samples", ylabel="seconds, cold process, file to file", title="Molecules x 68, two cores")
-    axes.grid(alpha=0.3, which="both")
-    axes.legend()
+    axes.set_yticks([2, 5, 10, 20, 50, 100], [2, 5, 10, 20, 50, 100])
+    axes.set_xticks([row["n"] for row in rows], [f"{row['n']:,}" for row in rows])
+    axes.minorticks_off()
+    axes.grid(alpha=0.3)
+    figure.legend(loc="outside right center", frameon=False)
     figure.savefig(TARGET.parent / PICTURE, dpi=150)
 
 
