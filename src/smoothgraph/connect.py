@@ -39,14 +39,13 @@ def connect(settled: Settled, recipe: Recipe, samples, resettle: Callable[..., S
     for turn in range(ROUNDS):
         labels = _parts(settled, recipe.joints)
         i, j, z = _cheapest_pairs(settled, recipe, labels, samples)
+        drift = abs(recipe.mean_degree(settled.point) / wanted - 1.0)
         if i.size:
             say(f"{labels.max() + 1} parts joined by {i.size} edges")
             recipe = recipe.with_joints(_add(recipe.joints, settled, i, j))
             candidates = add_pairs(settled.support.candidates, i, j, z.astype(settled.support.candidates.z.dtype))
             settled = replace(settled, support=replace(settled.support, candidates=candidates))
-        elif not recipe.joints.i.size:
-            break
-        elif turn > FIRST and (landed or abs(recipe.mean_degree(settled.point) / wanted - 1.0) <= DRIFT):
+        elif not recipe.joints.i.size or (turn > FIRST and (landed or drift <= DRIFT)):
             break
         landed = turn <= FIRST or not i.size
         changed = None if landed else _marked(i, j, labels.size)
