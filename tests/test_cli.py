@@ -7,6 +7,7 @@ import pty
 import subprocess
 import sys
 import time
+import typing
 from itertools import pairwise
 
 import numpy as np
@@ -67,13 +68,25 @@ def test_two_commands_from_a_csv_to_a_graph_and_a_picture(tmp_path, table, run):
 
 def test_options_are_the_parameters_of_the_learner():
     """By name and by default. `neighbors` objects and `verbose` have no place on a command line; the prior is a file."""
-    from smoothgraph.cli import learn
+    from smoothgraph.cli.learn import learn
 
     options = inspect.signature(learn).parameters
     for name, parameter in inspect.signature(GraphLearner).parameters.items():
         if name != "verbose":
             assert name in options, f"smoothgraph learn has no --{name.replace('_', '-')}"
             assert options[name].default == parameter.default, name
+
+
+def test_choices_are_those_of_the_learner():
+    from smoothgraph import _checks
+    from smoothgraph.cli.learn import Metric, Model, Search
+
+    assert set(typing.get_args(Model)) == set(_checks.MODELS)
+    X = np.random.default_rng(0).normal(size=(30, 3))
+    for metric in typing.get_args(Metric):
+        assert GraphLearner(3, metric=metric).fit(X if metric != "precomputed" else X[:, :1] ** 2 + X[:, 0] ** 2).graph_.nnz
+    for neighbors in typing.get_args(Search):
+        assert GraphLearner(3, neighbors=neighbors).fit(X).graph_.nnz
 
 
 def test_parameters_reach_the_learner(tmp_path, table, run):
@@ -170,7 +183,7 @@ def test_the_demo_shows_and_saves_what_it_learned(tmp_path, run, table):
         ("learn table.csv -o g.txt", 1, "end its name in .csv"),
         ("learn table.csv -o nowhere/g.npz", 1, "no folder to write to"),
         ("learn table.csv --columns a,b -k 80 -o g.npz", 1, "n_neighbors=80 must be less"),
-        ("learn table.csv --columns a,b --metric taxi -o g.npz", 1, "metric='taxi' is not known"),
+        ("learn table.csv --columns a,b --metric taxi -o g.npz", 2, "'taxi' is not one of 'euclidean', 'cosine'"),
         ("learn table.csv --columns a,d -o g.npz", 1, "no column 'd': the columns are 'a', 'b', 'c', 'name', 'kind'"),
         ("learn holes.csv -o g.npz", 1, "--missing drop"),
         ("learn graph.npz -o g.npz", 1, "graph.npz holds a graph"),
@@ -180,7 +193,7 @@ def test_the_demo_shows_and_saves_what_it_learned(tmp_path, run, table):
         ("info table.csv", 1, "no edge list"),
         ("compare small.npz other.npz", 1, "3 nodes, other.npz has 4"),
         ("convert small.npz small.xyz", 1, "end its name in"),
-        ("plot small.npz --kind pie", 1, "--kind pie is not known"),
+        ("plot small.npz --kind pie", 2, "'pie' is not one of 'overview'"),
         ("plot small.npz --kind classes", 1, "has no labels"),
         ("plot small.npz --kind neighborhood --node 9", 1, "There is no node 9: the nodes are 0, 1, 2"),
         ("plot small.npz -o picture.docx", 1, "what kind of picture"),
@@ -226,7 +239,7 @@ def test_help_has_examples_and_starts_without_the_heavy_packages(run):
 def test_a_terminal_sees_the_seconds_go_by(tmp_path):
     """While the learner's thread works, the status below is redrawn several times a second."""
     script = (
-        "import time\nfrom smoothgraph._report import Progress\n"
+        "import time\nfrom smoothgraph.cli.report import Progress\n"
         "with Progress() as progress:\n"
         "    progress('solve', '')\n    progress('solve', 'gap 1e-3')\n    time.sleep(1.2)\n"
     )
@@ -328,7 +341,7 @@ def test_labels_that_fit_no_node(tmp_path, table, run):
 
 
 def test_a_model_without_theta_is_told_of_without_it(rng):
-    from smoothgraph._report import learned
+    from smoothgraph.cli.report import learned
     from smoothgraph.io import graph_metadata
 
     metadata = graph_metadata(GraphLearner(4).fit(rng.normal(size=(30, 2))))
@@ -337,8 +350,15 @@ def test_a_model_without_theta_is_told_of_without_it(rng):
     assert "wanted" not in dict(learned(hard))["neighbours per node"]
 
 
-@pytest.mark.parametrize(("typed", "completed"), [("smoothgraph le", "learn"), ("smoothgraph learn --lo", "--locality")])
-def test_the_shell_completes_commands_and_options(typed, completed):
+@pytest.mark.parametrize(
+    ("typed", "completed"),
+    [
+        ("smoothgraph le", "learn"),
+        ("smoothgraph learn --lo", "--locality"),
+        ("smoothgraph learn --model knn-s", "knn-self-tuning"),
+    ],
+)
+def test_the_shell_completes_commands_options_and_choices(typed, completed):
     asked = {"_SMOOTHGRAPH_COMPLETE": "complete_bash", "COMP_WORDS": typed, "COMP_CWORD": str(typed.count(" "))}
     done = subprocess.run([sys.executable, "-m", "smoothgraph"], env=os.environ | asked, capture_output=True, text=True)
     assert done.stdout.split() == [completed]

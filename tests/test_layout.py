@@ -1,6 +1,7 @@
 """The shape of the package: what may import what, and what is public."""
 
 import ast
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -63,7 +64,12 @@ STAGES = [
     "io.graphs",
     "io",
     "plots",
-    "_report",
+    "cli.app",
+    "cli.report",
+    "cli.learn",
+    "cli.graphs",
+    "cli.uses",
+    "cli.data",
     "cli",
     "__main__",
 ]
@@ -125,3 +131,16 @@ def test_the_optional_and_slow_imports_stay_out_of_the_way():
             names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             assert not heavy & {name.split(".")[0] for name in names}, path.name
+
+
+def test_nothing_large_is_in_the_repository():
+    """Data stay outside; a file that a script left behind is found before it is in everybody's clone for ever."""
+    if shutil.which("git") is None:
+        pytest.skip("git is not here")
+    top = subprocess.run(["git", "rev-parse", "--show-toplevel"], cwd=SOURCE, capture_output=True, text=True).stdout.strip()
+    if not (Path(top) / "src" / "smoothgraph" / "__init__.py").exists():
+        pytest.skip("not a checkout of the repository")
+    tracked = subprocess.run(["git", "ls-files", "-z"], cwd=top, capture_output=True, text=True).stdout.strip("\0").split("\0")
+    sizes = {name: (Path(top) / name).stat().st_size for name in tracked if (Path(top) / name).is_file()}
+    assert len(sizes) > 50
+    assert not {name: size for name, size in sizes.items() if size > 1_000_000}

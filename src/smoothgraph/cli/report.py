@@ -139,3 +139,15 @@ def compared(facts: dict[str, Any]):
     yield "edges in one only", f"{facts['only'][0]:,} and {facts['only'][1]:,}"
     yield "Σ|A − B| / Σ|A|", f"{facts['relative_l1']:.3e}"
     yield "largest difference", f"{facts['largest_difference']:.3e}"
+
+
+def save_figure(figure, path) -> None:
+    """Write a figure to a file that is whole or not there."""
+    from smoothgraph.io._files import need, replacing
+
+    kinds = figure.canvas.get_supported_filetypes()
+    if path.suffix.lower().lstrip(".") not in kinds:
+        raise ValueError(f"{path} does not say what kind of picture to write: end its name in .{', .'.join(sorted(kinds))}.")
+    with replacing(path) as unfinished:
+        figure.savefig(unfinished, dpi=130)
+    need("matplotlib.pyplot", "smoothgraph[plot]").close(figure)

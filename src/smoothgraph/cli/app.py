@@ -1,0 +1,38 @@
+"""The command without its commands: what all of them share."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+NOT_CONVERGED = 3
+
+app = typer.Typer(
+    name="smoothgraph",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+    help="Learn sparse weighted graphs from data: the optimal graph, with a proof, for the wanted number of neighbours.",
+    epilog="Start with [bold]smoothgraph demo[/bold], or with your own table: "
+    "[bold]smoothgraph learn data.csv -k 10 -o graph.npz[/bold], then [bold]smoothgraph plot graph.npz[/bold].",
+)
+
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, for scripts.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors (and JSON).")]
+GraphFile = Annotated[Path, typer.Argument(metavar="GRAPH", help="A graph: npz, parquet, csv, graphml, h5ad or mtx.")]
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        import smoothgraph
+
+        typer.echo(smoothgraph.__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
+) -> None:
+    pass

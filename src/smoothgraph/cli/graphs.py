@@ -1,0 +1,142 @@
+"""`info`, `compare`, `convert` and `plot`: what is done with a file of a graph."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from smoothgraph.cli.app import GraphFile, Json, Quiet, app
+
+Kind = Literal["overview", "graph", "degrees", "weights", "classes", "neighborhood"]
+
+
+@app.command()
+def info(graph: GraphFile, as_json: Json = False, quiet: Quiet = False) -> None:
+    """Say what is in a graph file, and how it was learned.
+
+    \b
+    smoothgraph info graph.npz
+    smoothgraph info graph.parquet --json
+    """
+    from smoothgraph.cli.report import facts_of, learned, seen, show
+    from smoothgraph.io.graphs import read_graph
+
+    stored = read_graph(graph)
+    facts = facts_of(stored.W)
+    show(facts | {"metadata": stored.metadata, "has_ids": stored.ids is not None}, seen(facts), as_json=as_json, quiet=quiet)
+    if as_json or quiet:
+        return
+    if stored.ids is not None:
+        typer.echo(f"\n  ids such as {', '.join(map(str, stored.ids[:5]))}")
+    if "parameters" in stored.metadata:
+        typer.echo(f"\n  learned by smoothgraph {stored.metadata['smoothgraph']}:\n")
+        parameters = ", ".join(f"{k}={v}" for k, v in stored.metadata["parameters"].items() if v is not None)
+        show({}, [*list(learned(stored.metadata))[2:], ("parameters", parameters)], as_json=False, quiet=False)
+
+
+@app.command()
+def compare(a: GraphFile, b: GraphFile, as_json: Json = False, quiet: Quiet = False) -> None:
+    """Compare two graphs on the same nodes; nodes are matched by their ids if both files have them.
+
+    \b
+    smoothgraph compare exact.npz approximate.npz
+    """
+    import numpy as np
+
+    from smoothgraph.cli.report import compared, differences, show
+    from smoothgraph.io.graphs import read_graph
+
+    A, B = read_graph(a), read_graph(b)
+    if A.W.shape != B.W.shape:
+        raise ValueError(f"{a} has {A.W.shape[0]:,} nodes, {b} has {B.W.shape[0]:,}: they are not graphs on the same nodes.")
+    other = B.W
+    if A.ids is not None and B.ids is not None and not np.array_equal(A.ids, B.ids):
+        order_a, order_b = np.argsort(A.ids), np.argsort(B.ids)
+        if not np.array_equal(A.ids[order_a], B.ids[order_b]):
+            stranger = np.setdiff1d(A.ids, B.ids)[0]
+            raise ValueError(f"The graphs have different nodes: {a} has {stranger!s}, {b} has not.")
+        place = np.empty_like(order_a)
+        place[order_a] = order_b
+        other = B.W[place][:, place]
+    facts = differences(A.W, other)
+    show(facts, compared(facts), as_json=as_json, quiet=quiet)
+
+
+@app.command()
+def convert(
+    graph: GraphFile,
+    output: Annotated[Path, typer.Argument(help="The new file: .npz, .parquet, .csv, .graphml, .h5ad.", show_default=False)],
+    quiet: Quiet = False,
+) -> None:
+    """Write a graph in another format, with its ids and metadata as far as that holds them.
+
+    \b
+    smoothgraph convert graph.npz graph.graphml
+    """
+    from smoothgraph.io.graphs import check_graph_path, read_graph, write_graph
+
+    check_graph_path(output)
+    stored = read_graph(graph)
+    write_graph(output, stored.W, ids=stored.ids, labels=stored.labels, metadata=stored.metadata)
+    if not quiet:
+        typer.echo(f"Wrote {output}: {stored.W.shape[0]:,} nodes, {stored.W.nnz // 2:,} edges.")
+
+
+@app.command()
+def plot(
+    graph: GraphFile,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="The picture; GRAPH with .png if not given.")] = None,
+    kind: Annotated[Kind, typer.Option(help="What to draw; classes needs labels, neighborhood a --node.")] = "overview",
+    node: Annotated[str | None, typer.Option(help="The node of a neighborhood: its id, or its number.")] = None,
+    hops: Annotated[int, typer.Option(help="How far a neighborhood goes.", min=1)] = 2,
+    quiet: Quiet = False,
+) -> None:
+    """Draw a graph: over its spectral embedding, its degrees, its weights, its classes, or around one node.
+
+    \b
+    smoothgraph plot graph.npz
+    smoothgraph plot graph.npz --kind neighborhood --node 17 -o around17.pdf
+    """
+    from smoothgraph.cli.report import Progress, save_figure
+    from smoothgraph.io._files import need
+    from smoothgraph.io.graphs import read_graph
+
+    need("matplotlib", "smoothgraph[plot]").use("Agg")
+    output = graph.with_suffix(".png") if output is None else output
+    with Progress(quiet) as progress:
+        progress("read", "")
+        stored = read_graph(graph)
+        progress("draw", "")
+        save_figure(_picture(stored, kind, node, hops), output)
+    if not quiet:
+        typer.echo(f"Wrote {output}.")
+
+
+def _picture(stored, kind, node, hops):
+    """The figure of a stored graph."""
+    from smoothgraph import plots
+
+    W, labels = stored.W, stored.labels
+    if kind == "overview":
+        return plots.overview(W, labels)
+    if kind == "graph":
+        return plots.graph(W, labels=labels).figure
+    if kind == "degrees":
+        return plots.degrees(W).figure
+    if kind == "weights":
+        return plots.weights(W).figure
+    if kind == "classes":
+        if labels is None:
+            raise ValueError("The graph file has no labels: learn it with --label-column, and into .npz, .graphml or .h5ad.")
+        return plots.class_connectivity(W, labels).figure
+    return plots.neighborhood(W, _node_number(stored, node), hops, labels=labels, ids=stored.ids).figure
+
+
+def _node_number(stored, node) -> int:
+    """The number of the node with this id, or with this number where there are no ids."""
+    if node is None:
+        raise ValueError("A neighborhood is that of a node: name it with --node.")
+    names = [str(i) for i in (range(stored.W.shape[0]) if stored.ids is None else stored.ids)]
+    if node not in names:
+        raise ValueError(f"There is no node {node}: the nodes are {', '.join(names[:5])}{', …' if len(names) > 5 else ''}.")
+    return names.index(node)
