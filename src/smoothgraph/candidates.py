@@ -118,6 +118,14 @@ def add_pairs(candidates: Candidates, i, j, z) -> Candidates:
     return _merge(candidates, low, high, z[first, None], np.full(candidates.n, -1, np.int32), candidates.reach)
 
 
+def add_graph(candidates: Candidates, W: sp.csr_matrix, samples) -> Candidates:
+    """Allow the edges of a graph too, at the samples' distances."""
+    edges = sp.triu(W, k=1).tocoo()
+    i, j = edges.row.astype(np.int32), edges.col.astype(np.int32)
+    z = [samples.distances(samples.own(i[rows]), j[rows, None])[:, 0] for rows in blocks(i.size, ROWS)]
+    return add_pairs(candidates, i, j, np.concatenate(z)) if z else candidates
+
+
 def _merge(candidates, nodes, lists, distances, place, reach):
     before, shares = candidates.indptr, numba.get_num_threads()
     new = _kernels.mark_new_edges(nodes, lists, place, before, candidates.indices)

@@ -5,7 +5,7 @@ the graph, (n_new, n) for the rows; no stored zeros.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from scipy.sparse.linalg import eigsh
 from smoothgraph import _kernels
 from smoothgraph.neighbors import nearest_to_new
 from smoothgraph.samples import ROWS
+from smoothgraph.solvers.problem import Solution
 from smoothgraph.theta import node_thetas
 
 
@@ -46,6 +47,15 @@ def by_rows(W: sp.csr_matrix, order) -> sp.csr_matrix:
     W = sp.csr_matrix((W.data, order[W.indices], W.indptr), shape=W.shape)
     W.sort_indices()
     return W
+
+
+def solution_by_rows(solution: Solution, order) -> Solution:
+    """The solution for nodes as one for samples; order is None where they are the same."""
+    if order is None:
+        return solution
+    dual = np.empty_like(solution.dual)
+    dual[order] = solution.dual
+    return replace(solution, weights=by_rows(solution.weights, order), dual=dual)
 
 
 @dataclass(frozen=True)

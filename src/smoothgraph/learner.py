@@ -3,7 +3,6 @@
 import time
 from collections.abc import Iterable
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -15,17 +14,17 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import threadpool_limits
 
 from smoothgraph import _checks, _kernels, baselines
-from smoothgraph.candidates import Candidates, add_pairs, from_all_pairs, from_lists, from_matrix, nearest_allowed
+from smoothgraph.candidates import Candidates, add_graph, from_all_pairs, from_lists, from_matrix
 from smoothgraph.certify import Support
 from smoothgraph.connect import connect
-from smoothgraph.graph import Fitted, by_nodes, by_rows, new_rows, scale_factor
+from smoothgraph.graph import Fitted, by_nodes, new_rows, scale_factor, solution_by_rows
 from smoothgraph.neighbors import NeighborLists, choose_backend, ordered_neighbors
 from smoothgraph.recipe import Recipe
-from smoothgraph.samples import ROWS, DistanceMatrix, Samples
+from smoothgraph.samples import DistanceMatrix, Samples
 from smoothgraph.settle import settle
 from smoothgraph.solvers import daitch, l2
 from smoothgraph.solvers.problem import Solution
-from smoothgraph.theta import node_thetas, theta_bounds
+from smoothgraph.theta import nearest_distances, node_thetas, theta_bounds
 
 
 class _Allowed(NamedTuple):
@@ -309,19 +308,19 @@ class GraphLearner(TransformerMixin, BaseEstimator):
         with self._stage("candidates") as say:
             if self.model in daitch.MODELS and isinstance(lists, NeighborLists):
                 lists = lists.by_rows()
-            candidates = from_lists(lists) if isinstance(lists, NeighborLists) else lists
-            order = lists.order if isinstance(lists, NeighborLists) else None
+            candidates, order = (from_lists(lists), lists.order) if isinstance(lists, NeighborLists) else (lists, None)
             samples = self._samples.numbered(order)
             prior = None if self.prior is None else _checks.check_prior(self.prior, candidates.n)
             if prior is not None:
                 prior = prior if order is None else by_nodes(prior, order)
-                candidates = _allow_prior(candidates, prior, samples)
+                if self.neighbors_ != "allowed edges":
+                    candidates = add_graph(candidates, prior, samples)
             say(f"{candidates.n_edges} allowed edges")
         if self.model in daitch.MODELS:
             return _Allowed(Support(candidates, self._width()), order, samples)
         with self._stage("theta") as say:
-            stretch = self._stretch(lists, candidates)
-            bounds = self._bounds(lists, candidates, stretch)
+            stretch = self._stretch(lists)
+            bounds = self._bounds(lists, stretch)
             theta = self._given_theta() or float(np.sqrt(bounds.lower * bounds.upper))
             say(f"θ {theta:.6g}" + (f", bounds {bounds.lower:.6g} to {bounds.upper:.6g}" if bounds else ""))
         delta = self._delta()
@@ -395,7 +394,7 @@ class GraphLearner(TransformerMixin, BaseEstimator):
     def _keep(self, solved: _Solved) -> "GraphLearner":
         """Stage 6, graph: nodes become samples again."""
         with self._stage("graph") as say:
-            self.solution_ = _by_rows(solved.solution, solved.order)
+            self.solution_ = solution_by_rows(solved.solution, solved.order)
             self._describe(self.solution_.weights, say)
         self.theta_, self.theta_bounds_ = solved.theta, solved.bounds
         self.n_iter_, self.n_incomplete_ = self.solution_.n_iter, solved.n_incomplete
@@ -421,27 +420,22 @@ class GraphLearner(TransformerMixin, BaseEstimator):
             solve_rows = partial(_kernels.new_rows, upper=problem.arrays[-1])
         return Fitted(samples, solve_rows, problem.theta * problem.shrink, lam, self.n_neighbors, self.locality, stretch)
 
-    def _stretch(self, lists, candidates):
+    def _stretch(self, among):
         """θᵢ^(γ/2) of every node, γ = `locality`; None without it."""
         if self.locality == 0:
             return None
-        k = self.n_neighbors
-        z = lists.distances if isinstance(lists, NeighborLists) else nearest_allowed(candidates, k + 1)
-        return node_thetas(z, min(k, z.shape[1])) ** (0.5 * self.locality)
+        z = nearest_distances(among, self.n_neighbors + 1)
+        return node_thetas(z, min(self.n_neighbors, z.shape[1])) ** (0.5 * self.locality)
 
-    def _bounds(self, lists, candidates, stretch):
+    def _bounds(self, among, stretch):
         """θ bounds for the wanted degree; None where θ is given and the lists are too short to have any."""
-        k, n = self.n_neighbors, candidates.n
-        if isinstance(lists, NeighborLists):
-            z = lists.distances if stretch is None else lists.stretched(stretch)
-        else:
-            z = nearest_allowed(Recipe(stretch=stretch).stretched(candidates), k + 1)
-            most = 2 * candidates.n_edges / n
-            if self._given_theta() is None and k > most:
-                raise ValueError(
-                    f"n_neighbors={k}, but the allowed edges give a node {most:.4g} neighbours on average at most. Ask for "
-                    "fewer neighbours, allow more edges, or set theta."
-                )
+        k, n = self.n_neighbors, self._samples.n
+        if isinstance(among, Candidates) and self._given_theta() is None and k > (most := 2 * among.n_edges / n):
+            raise ValueError(
+                f"n_neighbors={k}, but the allowed edges give a node {most:.4g} neighbours on average at most. Ask for "
+                "fewer neighbours, allow more edges, or set theta."
+            )
+        z = nearest_distances(among, k + 1, stretch)
         if z.shape[1] < min(k + 1, n - 1):
             if self._given_theta() is not None:
                 return None
@@ -541,23 +535,3 @@ def _threads(n_jobs):
             yield
     finally:
         numba.set_num_threads(before)
-
-
-def _by_rows(solution: Solution, order) -> Solution:
-    """The solution for nodes as one for samples: node i is sample order[i]."""
-    if order is None:
-        return solution
-    dual = np.empty_like(solution.dual)
-    dual[order] = solution.dual
-    return replace(solution, weights=by_rows(solution.weights, order), dual=dual)
-
-
-def _allow_prior(candidates: Candidates, prior: sp.csr_matrix, samples) -> Candidates:
-    """Allow the prior's edges too, unless the allowed edges were given."""
-    if isinstance(samples, DistanceMatrix) and samples.sparse:
-        return candidates
-    edges = sp.triu(prior, k=1).tocoo()
-    i, j = edges.row.astype(np.int32), edges.col.astype(np.int32)
-    blocks = (slice(s, s + ROWS) for s in range(0, i.size, ROWS))
-    z = [samples.distances(samples.own(i[block]), j[block, None])[:, 0] for block in blocks]
-    return add_pairs(candidates, i, j, np.concatenate(z)) if z else candidates

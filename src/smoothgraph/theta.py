@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from smoothgraph.candidates import Candidates, nearest_allowed, stretched
 from smoothgraph.neighbors import NeighborLists
 
 BLOCK = 1 << 16  # nodes whose distances are held in float64 at a time
@@ -111,6 +112,13 @@ def theta_bounds(lists, k: int, model: str = "log") -> ThetaBounds:
         lower, upper = scale / np.sqrt(2.0), scale * np.sqrt(2.0)
     node_lower[~has_lower], node_upper[~has_upper] = lower, upper
     return ThetaBounds(float(lower), float(upper), node_lower, node_upper)
+
+
+def nearest_distances(among: NeighborLists | Candidates, width: int, stretch: np.ndarray | None = None) -> np.ndarray:
+    """Squared distances (n, K) of each node's nearest, ascending, times stretchᵢ·stretchⱼ: whole lists, or allowed edges."""
+    if isinstance(among, NeighborLists):
+        return among.distances if stretch is None else among.stretched(stretch)
+    return nearest_allowed(among if stretch is None else stretched(among, stretch), width)
 
 
 def theta_for_degree(lists, k: int) -> float:

@@ -1,11 +1,16 @@
 """Every compiled loop of smoothgraph: free functions on arrays, in modules by what they work on.
 
-The graph of allowed edges comes as `indptr, indices, z`: each edge is stored at both of its ends, so that everything a node
-needs stands in its row. `z` is a squared distance and may be float32; all arithmetic is float64. `upper` is the largest weight
-an edge may take (inf for none). The dual comes as `lam`, which is λ − base: `base` is 0 but for far outliers, and z is less by
-what it adds, so that (λᵢ+λⱼ)/2 − θz is the same and no digits are lost in it. `given` is weight that a node has besides, from
-edges that are not in question. A loop that runs in several threads writes each
-result in one place and sums in a fixed order: the bits do not depend on the number of threads.
+What the arguments mean everywhere:
+
+- `indptr, indices, z`: the graph of allowed edges. Each edge is stored at both of its ends, so that everything a node needs
+  stands in its row. `z` is a squared distance and may be float32; all arithmetic is float64.
+- `upper`: the largest weight an edge may take, inf for none.
+- `lam`: the dual λ, less `base`, which is 0 but for far outliers; z is less by what it adds, so that (λᵢ+λⱼ)/2 − θz is the
+  same and no digits are lost in it.
+- `given`: weight that a node has besides, from edges that are not in question.
+
+A loop that runs in several threads writes each result in one place and sums in a fixed order: the bits do not depend on the
+number of threads.
 """
 
 from smoothgraph._kernels.daitch import (
