@@ -38,28 +38,36 @@ def run(name, size, again=False):
     parameters = json.loads(json.dumps(module.SIZES[size]))
     numbers_path, figure_path = paths(name, size)
     record = json.loads(numbers_path.read_text(encoding="utf-8")) if numbers_path.exists() else {}
-    if again or record.get("parameters") != parameters:
-        start = time.perf_counter()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # opponents that do not converge are part of the result
-            numbers = module.run(**parameters)
-        machine = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
-        record = {
-            "experiment": name,
-            "size": size,
-            "parameters": parameters,
-            "machine": machine,
-            "date": datetime.date.today().isoformat(),
-            "seconds": round(time.perf_counter() - start, 1),
-            "numbers": numbers,
-        }
-        record = json.loads(json.dumps(record))
-        numbers_path.parent.mkdir(parents=True, exist_ok=True)
-        numbers_path.write_text(as_text(record), encoding="utf-8")
+    wanted = again or record.get("parameters") != parameters
+    if wanted:
+        record = made(module, name, parameters)
+    record["size"] = size  # two sizes may have the same parameters
+    numbers_path.parent.mkdir(parents=True, exist_ok=True)
+    numbers_path.write_text(as_text(record), encoding="utf-8")
+    if wanted:
         for partial in CACHE.glob(f"{name}-*.json"):
             partial.unlink()
     draw(module, record, figure_path)
     return record
+
+
+def made(module, name, parameters):
+    """The record of a run that is made now."""
+    start = time.perf_counter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # opponents that do not converge are part of the result
+        numbers = module.run(**parameters)
+    machine = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
+    record = {
+        "experiment": name,
+        "size": "",
+        "parameters": parameters,
+        "machine": machine,
+        "date": datetime.date.today().isoformat(),
+        "seconds": round(time.perf_counter() - start, 1),
+        "numbers": numbers,
+    }
+    return json.loads(json.dumps(record))  # keys and numbers as a file has them
 
 
 def as_text(record):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from experiments.common import Claim, graphs, images
+from experiments.common import FEW, Claim, graphs, images, kept
 from smoothgraph.uses import weight_between_classes
 
 TITLE = "Connectivity across the classes of MNIST"
@@ -15,7 +15,6 @@ SIZES = {
     "medium": {"n": 5000, "n_daitch": 1000, "degrees": [5, 10, 30]},
     "full": {"n": 60_000, "n_daitch": 60_000, "degrees": [5, 10, 30]},
 }
-FEW = {"complete": False, "projection": 20, "random_state": 0, "tol": 1e-3, "max_iter": 100}
 GRAPHS = {
     "k-NN": {"model": "knn"},
     "ℓ2": {"model": "l2"},
@@ -38,8 +37,14 @@ def run(n, n_daitch, degrees):
     }
     for name, parameters in GRAPHS.items():
         rows = n_daitch if name in ("hard", "soft") else n
-        numbers["graphs"][name] = [shares(W, y[:rows], k) for k, W in graphs(X[:rows], degrees=degrees, **parameters)]
+        numbers["graphs"][name] = kept(f"classes-{name}", curve, rows, degrees, parameters)
     return numbers
+
+
+def curve(n, degrees, parameters):
+    """The shares of one kind of graph over the degrees."""
+    X, y = images("mnist", n)
+    return [shares(W, y, k) for k, W in graphs(X, degrees=degrees, **parameters)]
 
 
 def shares(W, y, degree):

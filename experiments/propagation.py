@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from experiments.common import COLOURS, Claim, best_width, fuzzy_set, graphs, images, quality
+from experiments.common import COLOURS, FEW, Claim, best_width, fuzzy_set, graphs, images, kept, quality
 
 TITLE = "Edge quality and label propagation with 1 % of the labels"
 CAPTION = (
@@ -17,33 +17,43 @@ SIZES = {
     "full": {"n": 60_000, "n_daitch": 60_000, "degrees": [3, 5, 8, 10, 15, 20, 30], "share": 0.01, "n_draws": 10},
 }
 BEYOND = "k-NN, self-tuning", "UMAP", "log, joined", "log, joined, locality ¾"
+OTHERS = "k-NN, best σ", "UMAP"
+LEARNED = {
+    "k-NN, self-tuning": {"model": "knn-self-tuning"},
+    "ℓ2": {"model": "l2"},
+    "log": {"model": "log"},
+    "log, joined": {"model": "log", "connect": True},
+    "log, joined, locality ¾": {"model": "log", "connect": True, "locality": 0.75},
+}
+MEANS = {model: {"model": model, **FEW} for model in ("hard", "soft")}
 POWERS = 1, 4, 16  # exp(−z/2σ²) to the power p is a width of σ/√p
 
 
 def run(n, n_daitch, degrees, share, n_draws):
-    X, y = images("mnist", n)
-    point = partial(quality, y=y, share=share, n_draws=n_draws)
-    gaussian = graphs(X, "knn-gaussian", degrees)
-    curves = {
-        "k-NN, best σ": best_width(
-            [[point(W, k) for k, W in graphs(X, "knn", degrees)]]
-            + [[point(W.power(power), k) for k, W in gaussian] for power in POWERS]
-        ),
-        "k-NN, self-tuning": [point(W, k) for k, W in graphs(X, "knn-self-tuning", degrees)],
-        "UMAP": [point(W, W.nnz / n) for W in (fuzzy_set(X, k) for k in degrees)],
-        "ℓ2": [point(W, k) for k, W in graphs(X, "l2", degrees)],
-        "log": [point(W, k) for k, W in graphs(X, "log", degrees)],
-        "log, joined": [point(W, k) for k, W in graphs(X, "log", degrees, connect=True)],
-        "log, joined, locality ¾": [point(W, k) for k, W in graphs(X, "log", degrees, connect=True, locality=0.75)],
-    }
+    curves = {name: kept(f"propagation-{name}", curve, name, n, degrees, share, n_draws) for name in (*OTHERS, *LEARNED)}
     # The models of Daitch cost d times more: on a part of the samples, with more labels so that there are as many of them.
-    X, y = X[:n_daitch], y[:n_daitch]
-    point = partial(quality, y=y, share=min(0.5, share * n / n_daitch), n_draws=n_draws)
-    for model in ("hard", "soft"):
-        found = graphs(X, model, degrees[1:3], complete=False, projection=20, random_state=0, tol=1e-3, max_iter=100)
-        curves[model] = [point(W, k) for k, W in found]
-    curves["log, as few samples"] = [point(W, k) for k, W in graphs(X, "log", degrees[1:3])]
+    share_of_few = min(0.5, share * n / n_daitch)
+    for name in (*MEANS, "log"):
+        few = kept(f"propagation-{name}-few", curve, name, n_daitch, degrees[1:3], share_of_few, n_draws)
+        curves["log, as few samples" if name == "log" else name] = few
     return {"n": n, "n_daitch": n_daitch, "share": share, "curves": curves}
+
+
+def curve(name, n, degrees, share, n_draws):
+    """The points of one kind of graph over the degrees."""
+    X, y = images("mnist", n)
+    points = partial(points_of, y=y, share=share, n_draws=n_draws)
+    if name == "k-NN, best σ":
+        gaussian = graphs(X, "knn-gaussian", degrees)
+        widths = [points([(k, W.power(power)) for k, W in gaussian]) for power in POWERS]
+        return best_width([points(graphs(X, "knn", degrees)), *widths])
+    if name == "UMAP":
+        return points([(W.nnz / n, W) for W in (fuzzy_set(X, k) for k in degrees)])
+    return points(graphs(X, degrees=degrees, **(LEARNED | MEANS)[name]))
+
+
+def points_of(found, y, share, n_draws):
+    return [quality(W, k, y, share, n_draws) for k, W in found]
 
 
 def draw(numbers):

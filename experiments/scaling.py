@@ -4,7 +4,7 @@ from functools import partial
 
 import numpy as np
 
-from experiments.common import Claim, core_seconds
+from experiments.common import FEW, Claim, core_seconds
 from smoothgraph import GraphLearner, datasets
 from smoothgraph.candidates import from_all_pairs
 from smoothgraph.samples import Samples
@@ -78,7 +78,7 @@ def original(X, theta):
 
 
 def daitch(X, model, complete):
-    return GraphLearner(K, model=model, complete=complete, projection=20, random_state=0, tol=1e-3, max_iter=100).fit(X)
+    return GraphLearner(K, model=model, **(FEW | {"complete": complete})).fit(X)
 
 
 def slope(points):
