@@ -7,6 +7,7 @@ indices and measures the distances anew.
 """
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -260,10 +261,13 @@ def pairs_nearer_than(samples, nodes, limits, stretch, most: int, among=None):
     or None if there are more than `most` pairs.
     """
     among = np.arange(samples.n, dtype=np.int32) if among is None else among
-    found = over_blocks(lambda rows: _near_pairs(samples, nodes[rows], among, limits, stretch, most), len(nodes))
-    i, j = np.concatenate([np.empty((2, 0), np.int32), *found], axis=1)
-    if i.size >= most:
-        return None
+    found = [np.empty((2, 0), np.int32)]
+    for rows in blocks(len(nodes), ROWS):  # the others are shared among the threads: often they are many and the nodes few
+        some = partial(_near_pairs, samples, nodes[rows], among, limits=limits, stretch=stretch, most=most)
+        found += over_blocks(some, among.size, among.size)
+        if sum(pairs.shape[1] for pairs in found) >= most:
+            return None
+    i, j = np.concatenate(found, axis=1)
     z = [samples.distances(samples.own(i[rows]), j[rows, None])[:, 0] for rows in blocks(i.size, 64 * ROWS)]
     return i, j, np.concatenate([np.empty(0, samples.dtype), *z])
 
@@ -302,11 +306,11 @@ def _unproven(samples, nodes, indices, cuts, k):
     return nodes[kth > cuts]
 
 
-def _near_pairs(samples, nodes, among, limits, stretch, most):
-    found = [np.empty((2, 0), np.int32)]
-    for first, tile in samples.bound_tiles(samples.own(nodes), among=None if among.size == samples.n else among):
-        columns = among[first : first + tile.shape[1]]
-        row, column = _kernels.near_pairs(tile, columns, nodes, limits, stretch)
+def _near_pairs(samples, nodes, among, part, limits, stretch, most):
+    """The pairs of `nodes` with a part of `among`; not all of them if there are more than `most`."""
+    others, found = among[part], [np.empty((2, 0), np.int32)]
+    for first, tile in samples.bound_tiles(samples.own(nodes), among=others):
+        row, column = _kernels.near_pairs(tile, others[first : first + tile.shape[1]], nodes, limits, stretch)
         found.append(np.stack([nodes[row], column]))
         most -= row.size
         if most <= 0:
