@@ -392,3 +392,14 @@ def test_solve_takes_what_the_learner_found():
 
     again = solve(Problem(candidates_of(DIGITS[:300], 299), learner.theta_), tol=1e-10)
     assert relative_l1(learner.graph_, again.weights) < 1e-3
+
+
+def test_outliers_that_have_only_outliers_near_them():
+    """Distances over twenty orders of magnitude: every node keeps a neighbour, and the optimum is found."""
+    X = np.random.default_rng(10).standard_t(0.7, size=(200, 3))
+    learner = GraphLearner(3).fit(X)
+    assert learner.solution_.gap <= 1e-6
+    assert learner.n_isolated_ == learner.n_incomplete_ == 0
+    degrees = np.asarray(learner.graph_.sum(axis=1)).ravel()
+    assert degrees.min() < 1e-6 * degrees.max()
+    np.testing.assert_allclose(degrees * learner.solution_.dual, 1.0, atol=0.02)

@@ -7,6 +7,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from conftest import blobs, candidates_of
 from cvx import solve_log_model
+from smoothgraph import _kernels
 from smoothgraph.models import log
 from smoothgraph.solvers import Problem, Status, nodewise, solve
 
@@ -212,3 +213,24 @@ def test_weights_of_a_far_outlier_have_all_their_digits(rng, far):
 def test_an_unknown_solver_is_named(rng):
     with pytest.raises(ValueError, match="'simplex'"):
         solve(problem_of(blobs(10, 2, rng), 3, 1.0, {}), solver="simplex")
+
+
+def test_who_counts_edges_and_who_lists_them_agree_to_the_last_bit():
+    """Pairs whose (λᵢ+λⱼ)/2 is θz or a neighbour of it among the floats: a fused product would see another sign."""
+    rng, n, theta = np.random.default_rng(0), 40_000, 0.3
+    z = np.repeat(rng.random(n // 2), 2)
+    lam = theta * z
+    for towards, moved in ((np.inf, rng.random(n // 2) < 0.3), (0.0, rng.random(n // 2) < 0.3)):
+        lam = np.where(np.repeat(moved, 2), np.nextafter(lam, towards), lam)
+    begin, pairs = np.arange(n + 1, dtype=np.int64), (np.arange(n) ^ 1).astype(np.int32)
+    expected = lam > theta * z
+    assert 0 < expected.sum() < n
+    degree, active, _ = _kernels.evaluate(begin[:-1], begin[1:], pairs, z, theta, np.inf, np.zeros(n), lam)
+    np.testing.assert_array_equal(active, expected)
+    np.testing.assert_array_equal(degree > 0.0, expected)
+    indptr, indices, w = _kernels.weighted_edges(begin[:-1], begin[1:], pairs, z, theta, np.inf, lam, np.inf)
+    np.testing.assert_array_equal(np.diff(indptr), expected)
+    np.testing.assert_array_equal(indices, pairs[expected])
+    assert w.min() > 0.0
+    none_before = np.zeros(n + 1, np.int64)
+    np.testing.assert_array_equal(_kernels.weight_is_new(none_before, begin, pairs, z, theta, np.inf, lam), expected)

@@ -22,6 +22,7 @@ from smoothgraph.candidates import add_pairs
 from smoothgraph.neighbors import nearest_outside
 from smoothgraph.recipe import Joints, Recipe
 from smoothgraph.settle import Settled
+from smoothgraph.solvers.problem import rows
 
 ROUNDS, FIRST = 30, 2  # of joining, and landing on the wanted degree; the first without a certificate
 DRIFT = 0.003  # of the degree, relative, that joining a few more may leave: 0.01 is promised, and landing is within 0.006
@@ -31,9 +32,9 @@ SEARCHED = 1024  # samples that look for a pair outside their part, over all par
 def connect(settled: Settled, recipe: Recipe, samples, resettle: Callable[..., Settled], say) -> tuple[Settled, Recipe]:
     """A settled graph in one part, and the recipe with the edges that join it.
 
-    `resettle(support, theta, recipe, lam, changed, certify)` settles again, at the same θ where only the nodes `changed` are
-    new, else at the θ that gives the wanted degree. A joining edge may make another give way, and θ follows the edges that
-    came in: so there are a few rounds. The first do without a certificate, since others follow that change it all.
+    `resettle(settled, recipe, changed, certify)` settles again, at the same θ where only the nodes `changed` are new, else at
+    the θ that gives the wanted degree. A joining edge may make another give way, and θ follows the edges that came in: so
+    there are a few rounds. The first do without a certificate, since others follow that change it all.
     """
     landed, wanted = True, recipe.mean_degree(settled.point)
     for turn in range(ROUNDS):
@@ -49,7 +50,7 @@ def connect(settled: Settled, recipe: Recipe, samples, resettle: Callable[..., S
             break
         landed = turn <= FIRST or not i.size
         changed = None if landed else _marked(i, j, labels.size)
-        settled = resettle(settled.support, settled.problem.theta, recipe, settled.point.lam, changed, turn >= FIRST)
+        settled = resettle(settled, recipe, changed, turn >= FIRST)
     if labels.max() > 0:
         text = f"The graph stays in {labels.max() + 1} parts: the allowed edges do not connect them. Allow more edges."
         warnings.warn(text, stacklevel=4)
@@ -65,7 +66,7 @@ def _marked(i, j, n):
 def _parts(settled, joints):
     """The number of each node's part."""
     problem, point = settled.problem, settled.point
-    indptr, indices, _ = _kernels.positive_edges(*problem.arrays_less_base, point.lam, point.active)
+    indptr, indices, _ = _kernels.weighted_edges(*rows(problem.arrays_less_base), point.lam, np.inf)
     return _kernels.parts(indptr, indices, joints.i, joints.j)
 
 

@@ -356,24 +356,16 @@ class GraphLearner(TransformerMixin, BaseEstimator):
         """The log and ℓ2 models: solve and certify, join parts."""
         recipe, start = allowed.recipe, time.perf_counter()
 
-        def resettle(support, theta, recipe, lam=None, changed=None, certify=True):
-            return settle(
-                support,
-                theta,
-                self.n_neighbors if changed is None and self._given_theta() is None else None,
-                recipe,
-                lam=lam,
-                changed=changed,
-                samples=allowed.samples,
-                exact=allowed.exact,
-                complete=self.complete and certify,
-                tol=self.tol,
-                max_iter=self.max_iter,
-                say=say,
-            )
+        wanted = self.n_neighbors if self._given_theta() is None else None
+        common = {"samples": allowed.samples, "exact": allowed.exact, "tol": self.tol, "max_iter": self.max_iter}
+
+        def resettle(settled, recipe, changed, certify):
+            where, complete = (settled.support, settled.problem.theta), self.complete and certify
+            degree = wanted if changed is None else None
+            return settle(*where, degree, recipe, start=settled, changed=changed, complete=complete, say=say, **common)
 
         with self._stage("solve") as say:
-            settled = resettle(allowed.support, allowed.theta, recipe)
+            settled = settle(allowed.support, allowed.theta, wanted, recipe, complete=self.complete, say=say, **common)
         if self.connect:
             with self._stage("connect") as say:
                 settled, recipe = connect(settled, recipe, allowed.samples, resettle, say)

@@ -44,8 +44,8 @@ class Recipe:
     prior_strength: float = 0.0
     _last: dict = field(default_factory=dict, init=False, repr=False)  # the edges asked for last, and what became of them
 
-    def problem(self, candidates: Candidates, theta: float) -> Problem | L2Problem:
-        """The problem on these edges."""
+    def problem(self, candidates: Candidates, theta: float, last: Problem | L2Problem | None = None) -> Problem | L2Problem:
+        """The problem on these edges; one that begins where the `last` ended counts λ from where that did."""
         if self._last.get("given") is not candidates:
             self._last.update(given=candidates, counted=_without(self.stretched(candidates), self.joints))
         counted, fixed = self._last["counted"], None
@@ -54,7 +54,8 @@ class Recipe:
         if self.model == "l2":
             return L2Problem(counted, theta, fixed)
         prior = None if self.prior is None else _at_edges(self.prior, counted)
-        return Problem(counted, theta, self.max_weight, prior, self.prior_strength, fixed)
+        base = None if last is None else last.base * (theta / last.theta)
+        return Problem(counted, theta, self.max_weight, prior, self.prior_strength, fixed, base)
 
     def stretched(self, candidates: Candidates) -> Candidates:
         """The edges with the distances that locality makes of them."""

@@ -22,6 +22,7 @@ ROUNDS = 20  # of growing the support
 LANDINGS = 25  # solves in search of θ
 COARSE_GAP = 1e-4  # while θ and the support still change: the degree is then right to about 0.1 %
 DEGREE_TOL = 0.006  # relative; 0.01 is promised
+REBASES = 3  # of λ of far outliers, in one solve
 LARGEST_STEP = np.log(4.0)
 
 
@@ -41,7 +42,7 @@ def settle(
     degree: float | None,
     recipe: Recipe,
     *,
-    lam: np.ndarray | None = None,
+    start: Settled | None = None,
     changed: np.ndarray | None = None,
     samples,
     exact: bool,
@@ -52,12 +53,13 @@ def settle(
 ) -> Settled:
     """Solve at θ, or at the θ that gives `degree` neighbours per node; with `complete`, on a support that is large enough.
 
-    `lam` is a λ to start from: the optimum, but for the nodes marked `changed`, if those are given.
+    `start` is where an earlier call ended: its λ is the optimum, but for the nodes marked `changed`, if those are given.
     """
     support = replace(support, extensions=0, exhausted=False)  # who needs more now may be others than in an earlier call
     gap = max(tol, COARSE_GAP) if changed is None else tol
     scratch = Scratch()
-    problem, point = _land(support, theta, degree, recipe, lam, changed, gap, max_iter, scratch)
+    last = None if start is None else (start.problem, start.point)
+    problem, point = _land(support, theta, degree, recipe, last, changed, gap, max_iter, scratch)
     for _ in range(ROUNDS):
         theta, dual = problem.theta, point.lam + problem.base
         failing = failing_nodes(support, theta * problem.shrink, dual)
@@ -67,7 +69,7 @@ def settle(
         if growing and (gap <= tol or not compares(failing, samples, exact)):  # a comparison is for λ that are right
             before = support.candidates.indptr
             support = grow(support, samples, failing, theta * problem.shrink, dual, exact)
-            problem = recipe.problem(support.candidates, theta)
+            problem = recipe.problem(support.candidates, theta, problem)
             changed = _kernels.weight_is_new(before, *problem.arrays_less_base, point.lam)
             if not changed.any():  # the solution stands, and may be certified now
                 continue
@@ -75,7 +77,7 @@ def settle(
             break
         else:
             gap, changed = tol, None
-        problem, point = _land(support, theta, degree, recipe, point.lam, changed, gap, max_iter, scratch)
+        problem, point = _land(support, theta, degree, recipe, (problem, point), changed, gap, max_iter, scratch)
     reached = recipe.mean_degree(point)
     if degree is not None and abs(reached - degree) > max(0.01 * degree, 2.0 / problem.n):
         warnings.warn(
@@ -88,21 +90,21 @@ def settle(
     return Settled(problem, point, support, failing)
 
 
-def _land(support, theta, degree, recipe, lam, changed, gap, max_iter, scratch):
+def _land(support, theta, degree, recipe, last, changed, gap, max_iter, scratch):
     """Solve, at θ or at the θ near it for which the mean degree is right: secant steps on log degree against log θ.
 
-    `lam` is the optimum at θ but for the nodes marked `changed`.
+    `last` is a problem and its optimum, which is that at θ but for the nodes marked `changed`, if those are given.
     """
     tolerance = 0.0 if degree is None else max(DEGREE_TOL * degree, 1.0 / support.candidates.n)
     log_theta, low, high = np.log(theta), -np.inf, np.inf  # the degree is too large at low, too small at high
     seen, best, best_miss = [], None, np.inf
     for _ in range(LANDINGS):
-        problem = recipe.problem(support.candidates, theta)
-        point = recipe.ascend(problem, gap, max_iter, lam, changed, scratch)
-        changed = None
+        problem = recipe.problem(support.candidates, theta, None if last is None else last[0])
+        problem, point = _ascend(recipe, problem, gap, max_iter, _carried(last, problem), changed, scratch)
+        last, changed = (problem, point), None
         if degree is None:
             return problem, point
-        lam, miss = point.lam, recipe.mean_degree(point) - degree
+        miss = recipe.mean_degree(point) - degree
         if abs(miss) < best_miss:
             best, best_miss = (problem, point), abs(miss)
         if abs(miss) <= tolerance:
@@ -114,6 +116,27 @@ def _land(support, theta, degree, recipe, lam, changed, gap, max_iter, scratch):
         log_theta = _next_log_theta(seen, low, high)
         theta = float(np.exp(log_theta))
     return best
+
+
+def _ascend(recipe, problem, gap, max_iter, lam, changed, scratch):
+    """(problem, its optimum). Where far outliers have others as neighbours, λ is found bit by bit: it is counted anew from
+    where it has come to, and has all its digits again."""
+    point = recipe.ascend(problem, gap, max_iter, lam, changed, scratch)
+    for _ in range(REBASES):
+        if point.gap <= gap or not np.any(problem.base):
+            break
+        dual, far = point.lam + problem.base, problem.base > 0.0
+        problem = replace(problem, base=np.where(far, dual, 0.0))
+        point = recipe.ascend(problem, gap, max_iter, np.where(far, 0.0, dual), None, scratch)
+    return problem, point
+
+
+def _carried(last, problem):
+    """λ − base to begin with: λ of far outliers goes with θ, that of others stays."""
+    if last is None:
+        return None
+    before, point = last
+    return np.where(problem.base > 0.0, point.lam * (problem.theta / before.theta), point.lam)
 
 
 def _next_log_theta(seen, low, high):

@@ -26,15 +26,14 @@ from smoothgraph._kernels.dual import (
     NEVER,
     conjugate_gradients,
     evaluate,
-    free_edges,
     largest_partners,
     live_edges,
     new_rows,
     node_dual,
-    positive_edges,
     start_dual,
     sweep,
     weight_is_new,
+    weighted_edges,
 )
 from smoothgraph._kernels.edges import (
     edges_between,
@@ -86,7 +85,6 @@ __all__ = [
     "evaluate",
     "feasible_shares",
     "fill_rows",
-    "free_edges",
     "hop_counts",
     "incomplete_cholesky",
     "keep_smallest",
@@ -104,7 +102,6 @@ __all__ = [
     "parts",
     "penalties",
     "penalty_sweep",
-    "positive_edges",
     "primal_dual_step",
     "primal_dual_values",
     "row_sums",
@@ -119,4 +116,5 @@ __all__ = [
     "tidy_lists",
     "two_hops",
     "weight_is_new",
+    "weighted_edges",
 ]

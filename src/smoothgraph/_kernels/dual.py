@@ -3,7 +3,7 @@
 import numpy as np
 from numba import prange
 
-from smoothgraph._kernels.decorators import compiled, threaded
+from smoothgraph._kernels.decorators import compiled, exact, threaded
 
 SIMD = 8  # rows are padded to whole steps of the vectorised loop: the remainder loop costs more than all the rest
 NEVER = 1e300  # what rows are padded with; finite, since 0·inf is NaN
@@ -132,65 +132,53 @@ def _total(values):
 
 @threaded
 def sweep(
-    begin, end, indices, z, theta, upper, base, given, limit, lam, fresh, todo, waiting, restless, woken, quiet, relax,
-    bounds, lanes, longest_row,
+    nodes, bounds, lanes, begin, end, indices, z, theta, upper, base, given, limit, lam, before, restless, quiet, relax,
+    longest_row,
 ):  # fmt: skip
-    """One round of updates of the nodes marked `todo`, in place; returns their shares of the gap before, summed.
+    """One round of updates of `nodes`, ascending, in place; returns their shares of the gap before, summed.
 
-    Row i is begin[i] to end[i]. The nodes are cut into blocks at `bounds`, of which `lanes` run side by side. A node with a
-    neighbour in a block that runs beside its own, and comes before it, is marked `waiting` instead, for a round in one
-    block. So no node is read while it changes, each sees the newest λ of its neighbours, and the result is the same whatever
-    the number of threads. Nodes whose share of the gap was at most `quiet` lose the mark `restless`, the others get it and
-    give it to their neighbours; a negative `quiet` leaves the marks alone. An update goes `relax` times the way to the node's
-    optimum, but not beyond its `limit`, up to which the rows are complete. `fresh` and `woken` are scratch.
+    Row i is begin[i] to end[i]. The nodes are cut into blocks at `bounds`, places in `nodes`, of which `lanes` run side by
+    side. Each node sees the newest λ of its neighbours, but for those in a block that runs beside its own, whose λ from
+    `before` it sees: so the result is the same whatever the number of threads. `before` is the same as `lam` when a round
+    begins, and when it ends. Nodes whose share of the gap was more than `quiet` are marked `restless`, with their
+    neighbours. An update goes `relax` times the way to the node's optimum, but not beyond its `limit`, up to which the rows
+    are complete.
     """
     shares = np.zeros(bounds.size - 1)
-    woken[:] = False
     for wave in range((bounds.size - 1) // lanes):
-        beside = bounds[wave * lanes]
         for lane in prange(lanes):
-            first, last = bounds[wave * lanes + lane], bounds[wave * lanes + lane + 1]
-            before, size = np.uint32(first - beside), np.uint32(last - first)
+            block = nodes[bounds[wave * lanes + lane] : bounds[wave * lanes + lane + 1]]
+            if block.size == 0:
+                continue
+            first, size = block[0], np.uint32(block[-1] - block[0] + 1)
             a = np.empty(longest_row + SIMD)
             total = 0.0
-            for i in range(first, last):
-                fresh[i] = lam[i]
-            for i in range(first, last):
-                if not todo[i]:
+            for i in block:
+                row, count, was = begin[i], end[i] - begin[i], lam[i]
+                if count == 0:  # up to its limit no edge has weight
+                    lam[i] = min(limit[i], 1.0 / given[i] - base[i] if given[i] > 0.0 else np.inf)
                     continue
-                row, count = begin[i], end[i] - begin[i]
-                waits = False
                 for s in range(count):
                     j = indices[row + s]
-                    waits |= np.uint32(j - beside) < before
-                    lam_j = fresh[j] if np.uint32(j - first) < size else lam[j]
+                    lam_j = lam[j] if np.uint32(j - first) < size else before[j]
                     a[s] = 2.0 * theta * z[row + s] - lam_j
-                if waits:
-                    waiting[i] = True
+                best, degree = node_dual(a, _pad(a, count), was, upper, base[i], given[i])
+                goal = max(was + relax * (best - was), 0.5 * (best - base[i]))  # λ at least halves
+                lam[i] = min(goal, limit[i])
+                if lam[i] == was:  # at its limit
                     continue
-                if count == 0:
-                    fresh[i], restless[i] = limit[i], False
-                    continue
-                best, degree = node_dual(a, _pad(a, count), lam[i], upper, base[i], given[i])
-                goal = max(lam[i] + relax * (best - lam[i]), 0.5 * (best - base[i]))  # λ at least halves
-                fresh[i] = min(goal, limit[i])
-                x = degree * (base[i] + lam[i])
+                x = degree * (base[i] + was)
                 share = (x - 1.0) * (x - 1.0) / (x + 1.0)  # x − 1 − log x, near 1
-                if fresh[i] == lam[i]:  # at its limit
-                    restless[i] = False
-                    continue
                 total += share
-                if quiet >= 0.0:
-                    restless[i] = share > quiet
-                    if share > quiet:
-                        top = max(goal, lam[i])
-                        for s in range(count):
-                            if a[s] < top:
-                                woken[indices[row + s]] = True  # several threads may write it: all write the same
+                if share > quiet:
+                    restless[i] = True
+                    top = max(goal, was)
+                    for s in range(count):
+                        if a[s] < top:
+                            restless[indices[row + s]] = True  # several threads may write it: all write the same
             shares[wave * lanes + lane] = total
-        lam[beside : bounds[wave * lanes + lanes]] = fresh[beside : bounds[wave * lanes + lanes]]
-    for i in prange(lam.size):
-        restless[i] |= woken[i]
+        for place in prange(bounds[wave * lanes], bounds[wave * lanes + lanes]):
+            before[nodes[place]] = lam[nodes[place]]
     return _total(shares)
 
 
@@ -211,16 +199,22 @@ def live_edges(indptr, indices, z, theta, limit, blocks, begin, end, columns, va
             end[i] = free
 
 
+@exact
+def _weight(lam_i, lam_j, cost, upper):
+    """w at an edge. Who counts the edges with weight and who lists them must agree, also where it is a rounding error."""
+    return min(max(0.5 * (lam_i + lam_j) - cost, 0.0), upper)
+
+
 @threaded
-def evaluate(indptr, indices, z, theta, upper, given, lam):
-    """At w(λ): every node's degree, number of edges, and its half of Σₑ 2θzw + w²."""
+def evaluate(begin, end, indices, z, theta, upper, given, lam):
+    """At w(λ), row i being begin[i] to end[i]: every node's degree, number of edges, and its half of Σₑ 2θzw + w²."""
     n = lam.size
     degree, active, energy = np.empty(n), np.empty(n, np.int32), np.empty(n)
     for i in prange(n):
         d, m, total = given[i], 0, 0.0
-        for e in range(indptr[i], indptr[i + 1]):
+        for e in range(begin[i], end[i]):
             cost = theta * z[e]
-            w = min(max(0.5 * (lam[i] + lam[indices[e]]) - cost, 0.0), upper)
+            w = _weight(lam[i], lam[indices[e]], cost, upper)
             d += w
             m += w > 0.0
             total += 0.5 * w * (2.0 * cost + w)
@@ -234,47 +228,29 @@ def weight_is_new(before, indptr, indices, z, theta, upper, lam):
     new = np.zeros(lam.size, np.bool_)
     for i in prange(lam.size):
         for e in range(indptr[i] + before[i + 1] - before[i], indptr[i + 1]):
-            new[i] |= 0.5 * (lam[i] + lam[indices[e]]) > theta * z[e]
+            new[i] |= _weight(lam[i], lam[indices[e]], theta * z[e], upper) > 0.0
     return new
 
 
 @threaded
-def positive_edges(indptr, indices, z, theta, upper, lam, active):
-    """The edges of positive weight as CSR arrays (indptr, indices, w); `active` holds their number per node."""
+def weighted_edges(begin, end, indices, z, theta, upper, lam, below):
+    """The edges whose weight is positive and less than `below` as CSR arrays (indptr, indices, w)."""
     n = lam.size
     out = np.zeros(n + 1, np.int64)
-    out[1:] = np.cumsum(active)
+    for i in prange(n):
+        for e in range(begin[i], end[i]):
+            out[i + 1] += 0.0 < _weight(lam[i], lam[indices[e]], theta * z[e], upper) < below
+    for i in range(n):
+        out[i + 1] += out[i]
     columns, weights = np.empty(out[n], np.int32), np.empty(out[n])
     for i in prange(n):
         s = out[i]
-        for e in range(indptr[i], indptr[i + 1]):
-            w = min(max(0.5 * (lam[i] + lam[indices[e]]) - theta * z[e], 0.0), upper)
-            if w > 0.0:
+        for e in range(begin[i], end[i]):
+            w = _weight(lam[i], lam[indices[e]], theta * z[e], upper)
+            if 0.0 < w < below:
                 columns[s], weights[s] = indices[e], w
                 s += 1
     return out, columns, weights
-
-
-@threaded
-def free_edges(indptr, indices, z, theta, upper, lam):
-    """The edges whose weight is strictly between 0 and `upper`, as CSR arrays (indptr, indices)."""
-    n = lam.size
-    out = np.zeros(n + 1, np.int64)
-    for i in prange(n):
-        for e in range(indptr[i], indptr[i + 1]):
-            w = 0.5 * (lam[i] + lam[indices[e]]) - theta * z[e]
-            out[i + 1] += 0.0 < w < upper
-    for i in range(n):
-        out[i + 1] += out[i]
-    columns = np.empty(out[n], np.int32)
-    for i in prange(n):
-        s = out[i]
-        for e in range(indptr[i], indptr[i + 1]):
-            w = 0.5 * (lam[i] + lam[indices[e]]) - theta * z[e]
-            if 0.0 < w < upper:
-                columns[s] = indices[e]
-                s += 1
-    return out, columns
 
 
 @threaded

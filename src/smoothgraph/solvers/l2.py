@@ -17,7 +17,7 @@ import numpy as np
 
 from smoothgraph import _kernels
 from smoothgraph.candidates import Candidates
-from smoothgraph.solvers.problem import Ascent, Solution, solution_at
+from smoothgraph.solvers.problem import Ascent, Solution, rows, solution_at
 
 CG_ROUNDS, CG_TOL = 60, 1e-2
 SHARES = 64  # that sums are cut into, whatever the number of threads
@@ -96,12 +96,12 @@ def _start(problem, lam):
     """
     n = problem.n
     lam = np.zeros(n) if lam is None else lam
-    total = float(_kernels.evaluate(*problem.arrays, problem.given, lam)[0].sum())
+    total = float(_kernels.evaluate(*rows(problem.arrays), problem.given, lam)[0].sum())
     if 0.5 * n <= total <= 2.0 * n:
         return lam
     level = 1.0 + problem.theta * float(problem.candidates.z.max()) - float(lam.min())  # every edge has weight
     for _ in range(100):
-        degree, active, _ = _kernels.evaluate(*problem.arrays, problem.given, lam + level)
+        degree, active, _ = _kernels.evaluate(*rows(problem.arrays), problem.given, lam + level)
         total = float(degree.sum())
         if total <= 2.0 * n:
             break
@@ -110,7 +110,7 @@ def _start(problem, lam):
 
 
 def _evaluate(problem, lam):
-    degree, active, energy = _kernels.evaluate(*problem.arrays, problem.given, lam)
+    degree, active, energy = _kernels.evaluate(*rows(problem.arrays), problem.given, lam)
     point = Ascent(lam, np.inf, 0, degree, active, energy)
     primal = _primal(point, problem.given)
     return replace(point, gap=(primal - _dual(point)) / primal)
@@ -155,6 +155,6 @@ def _step(problem, point):
 
 def _newton_direction(problem, point, gradient):
     """(I + ½S_A S_Aᵀ − 11ᵀ/n)⁻¹·gradient, A being the edges with weight."""
-    free = _kernels.free_edges(*problem.arrays, point.lam)
+    free = _kernels.weighted_edges(*rows(problem.arrays), point.lam, np.inf)[:2]
     diagonal = 1.0 + 0.5 * np.diff(free[0])
     return _kernels.conjugate_gradients(*free, diagonal, gradient, 1.0, CG_ROUNDS, CG_TOL, SHARES)

@@ -15,15 +15,15 @@ from scipy.sparse import csr_matrix
 
 from smoothgraph import _kernels
 from smoothgraph.solvers import interior
-from smoothgraph.solvers.problem import Ascent, Problem, Solution, mean_psi, solution_at
+from smoothgraph.solvers.problem import Ascent, Problem, Solution, mean_psi, rows, solution_at
 
-LANES, BLOCK, WAVES = 8, 60, 16  # a sweep is at most WAVES times LANES blocks side by side, of BLOCK nodes or more
-FEW = 0.05  # up to this share of the nodes is swept in one thread
-SERIAL = 20_000  # below as many nodes a sweep is too short for threads
-RELAX = 1.3  # times the way to its optimum goes a node
+LANES, WAVES = 8, 16  # a sweep is WAVES times LANES blocks side by side
+SERIAL = 5_000  # below as many nodes a sweep is too short for threads
+FEW = 0.05  # up to this share of the nodes is swept over all allowed edges
+RELAX = 1.1  # times the way to its optimum goes a node; with more, blocks side by side may rock each other
 FIRST_ROUNDS = 2  # of all nodes over all allowed edges, from a cold start
 MARGIN = 0.1  # live edges are those that can have weight while no λ rises by more than this share
-COARSE = 1e-4  # a gap up to which sweeps are best; then a leap, and sweeps again
+COARSE = 1e-8  # a gap up to which sweeps are best; then a leap, and sweeps again
 REST = 0.2  # of the gap asked for may be left to the nodes that are restless still
 VISITS, CREEPING = 20, 40  # visits per node on average, and rounds of few nodes, before something else is tried
 CG_ROUNDS, CG_TOL = 20, 0.03  # how well a Newton step is solved for
@@ -66,15 +66,15 @@ def ascend(problem: Problem, tol: float, max_iter: int, lam=None, restless=None,
     else:
         lam = lam.copy()
         n_iter += sweeper.settle(lam, tol, max_iter, restless)
-    point = _evaluate(problem, lam, n_iter)
+    point = sweeper.evaluate(lam)
     best, stalled = point.gap, 0
     while point.gap > tol and n_iter < max_iter and stalled < STALLED:
-        point = _leap(problem, point, tol)
+        point = _leap(sweeper, point, tol)
         n_iter += 1
         if point.gap > tol:
             lam = point.lam.copy()
             n_iter += sweeper.settle(lam, tol, max_iter - n_iter)
-            point = _evaluate(problem, lam, n_iter)
+            point = sweeper.evaluate(lam)
         stalled = 0 if point.gap < 0.5 * best else stalled + 1
         best = min(best, point.gap)
     return replace(point, n_iter=n_iter)
@@ -94,27 +94,27 @@ class Scratch:
 
 
 class _Sweeper:
-    """Sweeps of one problem.
+    """Sweeps of one problem, and what its weights are.
 
     Few of the allowed edges have weight. Sweeps look only at those that can have weight while no λ rises by more than a
     margin, and none does: nodes that come to this limit rest until the live edges are chosen anew.
     """
 
     def __init__(self, problem, scratch):
-        indptr, indices, z, self.theta, self.upper = problem.arrays_less_base
-        n = problem.n
-        self.n, self.base, self.given, self.allowed = n, problem.base, problem.given, (indptr, indices, z)
-        self.blocks = _blocks(indptr)
-        self.live = scratch.rows(n, indices.size, z.dtype)
-        self.fresh = np.empty(n)
-        self.restless, self.woken, self.waiting = np.zeros((3, n), np.bool_)
+        *self.allowed, self.theta, self.upper = problem.arrays_less_base
+        self.problem, self.n, self.given = problem, problem.n, problem.given
+        self.live = scratch.rows(self.n, self.allowed[1].size, self.allowed[2].dtype)
+        self.live_limit = np.full(self.n, -np.inf)
+        self.before = np.empty(self.n)
+        self.restless = np.zeros(self.n, np.bool_)
 
     def first_rounds(self, lam):
         """Sweeps of all nodes; returns their number."""
-        self.restless[:] = True
-        self._choose_rows(lam, live=False)
+        everybody = np.arange(self.n, dtype=np.int32)
+        self._allow_all()
+        self.before[:] = lam
         for _ in range(FIRST_ROUNDS):
-            self._round(lam, -1.0, *self.blocks)
+            self._round(lam, everybody, np.inf)
         return FIRST_ROUNDS
 
     def settle(self, lam, tol, most, restless=None):
@@ -123,73 +123,73 @@ class _Sweeper:
         Most nodes settle in a few rounds. Gives up when that takes too many visits, when a few nodes creep, or after `most`
         rounds. Returns their number.
         """
-        self.restless[:] = True if restless is None else restless
-        visits, rounds, creeping = VISITS * self.n, 0, CREEPING
-        few = max(FEW * self.n, FEW * SERIAL)
-        while visits > 0 and creeping > 0 and rounds < most and self.restless.any():
-            self._choose_rows(lam, live=np.count_nonzero(self.restless) > few)
+        nodes = (np.arange(self.n) if restless is None else np.flatnonzero(restless)).astype(np.int32)
+        visits, rounds, creeping, few = VISITS * self.n, 0, CREEPING, max(FEW * self.n, 1000.0)
+        self.before[:] = lam
+        while nodes.size:
+            if nodes.size > few:  # choosing costs as much as two visits of every node
+                self._choose_live(lam)
+            else:
+                self._allow_all()
             share = np.inf
-            while visits > 0 and creeping > 0 and rounds < most and share > REST * tol * self.n:
-                count = np.count_nonzero(self.restless)
-                share = self._round(lam, tol, *(_one_block(self.n) if count <= few else self.blocks))
+            while nodes.size and share > REST * tol * self.n:
+                if visits <= 0 or creeping <= 0 or rounds >= most:
+                    return rounds
+                share = self._round(lam, nodes, tol)
                 rounds += 1
-                visits -= count
-                creeping -= count <= few
-            self.restless[:] = lam >= self.limit
+                visits -= nodes.size
+                creeping -= nodes.size <= few
+                nodes = self._take_restless()
+            nodes = np.flatnonzero(lam >= self.limit).astype(np.int32)
         return rounds
 
-    def _choose_rows(self, lam, live):
-        """Rows of live edges, or of all that are allowed: choosing costs as much as two visits of every node."""
-        indptr, indices, z = self.allowed
-        if live:
-            self.limit = lam + MARGIN * (self.base + lam)
-            _kernels.live_edges(*self.allowed, self.theta, self.limit, PARTS, *self.live)
-            self.rows = self.live
-        else:
-            self.limit = np.full(self.n, np.inf)
-            self.rows = indptr[:-1], indptr[1:], indices, z
-        self.longest_row = int((self.rows[1] - self.rows[0]).max())
+    def evaluate(self, lam) -> Ascent:
+        """The point at λ. Edges that are not live have no weight, if no λ is beyond its limit."""
+        degree, active, energy = _kernels.evaluate(*self._rows_for(lam), self.theta, self.upper, self.given, lam)
+        return Ascent(lam, mean_psi(degree * (lam + self.problem.base)), 0, degree, active, energy)
 
-    def _round(self, lam, quiet, bounds, lanes):
-        share = self._sweep(lam, self.restless, quiet, bounds, lanes)
-        if lanes > 1 and self.waiting.any():
-            todo, self.waiting = self.waiting, np.zeros(self.n, np.bool_)
-            share += self._sweep(lam, todo, quiet, *_one_block(self.n))
-        return share
+    def free_edges(self, lam):
+        """The edges whose weight is strictly between its bounds, as CSR arrays (indptr, indices)."""
+        return _kernels.weighted_edges(*self._rows_for(lam), self.theta, self.upper, lam, self.upper)[:2]
 
-    def _sweep(self, lam, todo, quiet, bounds, lanes):
-        constants = self.theta, self.upper, self.base, self.given, self.limit
-        marks = todo, self.waiting, self.restless, self.woken
-        return _kernels.sweep(*self.rows, *constants, lam, self.fresh, *marks, quiet, RELAX, bounds, lanes, self.longest_row)
+    def _rows_for(self, lam):
+        return self.live if (lam <= self.live_limit).all() else rows(self.allowed)
 
+    def _choose_live(self, lam):
+        self.limit = self.live_limit = lam + MARGIN * (self.problem.base + lam)
+        _kernels.live_edges(*self.allowed, self.theta, self.limit, PARTS, *self.live)
+        self.rows, self.longest_row = self.live, int((self.live[1] - self.live[0]).max())
 
-def _evaluate(problem, lam, n_iter):
-    degree, active, energy = _kernels.evaluate(*problem.arrays_less_base, problem.given, lam)
-    return Ascent(lam, mean_psi(degree * (lam + problem.base)), n_iter, degree, active, energy)
+    def _allow_all(self):
+        self.limit = np.full(self.n, np.inf)
+        self.rows, self.longest_row = rows(self.allowed), int(np.diff(self.allowed[0]).max())
 
+    def _round(self, lam, nodes, quiet):
+        constants = self.theta, self.upper, self.problem.base, self.given, self.limit
+        marks = self.before, self.restless, quiet, RELAX
+        return _kernels.sweep(nodes, *_blocks(nodes.size), *self.rows, *constants, lam, *marks, self.longest_row)
 
-def _blocks(indptr):
-    """(bounds, lanes): the nodes cut into blocks of about equally many edges."""
-    n = indptr.size - 1
-    if n < SERIAL:
-        return _one_block(n)
-    waves = min(n // (LANES * BLOCK), WAVES)
-    bounds = np.searchsorted(indptr, np.linspace(0, indptr[-1], LANES * waves + 1))
-    bounds[0], bounds[-1] = 0, n
-    return bounds, LANES
+    def _take_restless(self):
+        nodes = np.flatnonzero(self.restless).astype(np.int32)
+        self.restless[nodes] = False
+        return nodes
 
 
-def _one_block(n):
-    return np.array([0, n]), 1
+def _blocks(count):
+    """(bounds, lanes) that so many nodes are swept in."""
+    if count < SERIAL:
+        return np.array([0, count]), 1
+    return np.linspace(0, count, LANES * WAVES + 1).astype(np.int64), LANES
 
 
-def _leap(problem, before, tol):
+def _leap(sweeper, before, tol):
     """The point after what sweeps would take long for, or the same if that is no ascent of the dual.
 
     The nodes that are not at their optimum, and their neighbours, move: to their joint optimum if they are few, else by a
     semismooth Newton step.
     """
-    free = _kernels.free_edges(*problem.arrays_less_base, before.lam)
+    problem = sweeper.problem
+    free = sweeper.free_edges(before.lam)
     moving = np.abs(before.degree * (before.lam + problem.base) - 1.0) > np.sqrt(0.1 * tol)
     free_graph = csr_matrix((np.ones(free[1].size, np.bool_), free[1], free[0]), shape=(problem.n, problem.n))
     moving = np.flatnonzero(moving | (free_graph @ moving))
@@ -201,7 +201,7 @@ def _leap(problem, before, tol):
     lam = before.lam + problem.base
     t = min(1.0, 0.9 / max(np.max(-step / lam), 1e-300))  # λ stays positive
     while t > 1e-3:
-        trial = _evaluate(problem, before.lam + t * step, 0)
+        trial = sweeper.evaluate(before.lam + t * step)
         rise = _dual_value(problem, trial) - dual
         if rise > 0.0 or (rise > -1e-12 * problem.n and trial.gap < before.gap):  # near the optimum a rise is lost in rounding
             return trial

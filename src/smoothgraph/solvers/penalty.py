@@ -32,7 +32,7 @@ import numpy as np
 
 from smoothgraph import _kernels
 from smoothgraph.candidates import Candidates
-from smoothgraph.solvers.problem import Ascent, Solution, solution_at
+from smoothgraph.solvers.problem import Ascent, Solution, rows, solution_at
 
 
 def solve(candidates: Candidates, theta: float, phi, degree, tol: float = 1e-6, max_iter: int = 1000, lam=None) -> Solution:
@@ -52,7 +52,7 @@ def solve(candidates: Candidates, theta: float, phi, degree, tol: float = 1e-6, 
     lam = np.ones(candidates.n) if lam is None else np.array(lam, np.float64)
     for n_iter in range(1, max_iter + 1):
         _kernels.penalty_sweep(*arrays, lam, degree)
-        d, active, energy = _kernels.evaluate(*arrays, np.inf, np.zeros(candidates.n), lam)
+        d, active, energy = _kernels.evaluate(*rows(arrays), np.inf, np.zeros(candidates.n), lam)
         penalties, least = _kernels.penalties(d, lam, phi, degree)
         point = Ascent(lam, float(np.mean(penalties - least + lam * d)), n_iter, d, active, energy)
         if point.gap <= tol:

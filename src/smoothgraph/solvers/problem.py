@@ -11,7 +11,8 @@ that form, so none of them knows what a prior is.
 
 Of an outlier whose nearest neighbour is at θz = 10⁸, λ is near 2·10⁸ and its weights near 10⁻⁸, the last digit of λ. So λ is
 kept as base + lam, base = 2θz of the nearest neighbour for such nodes and 0 for all others, and `z_less_base` is less by what
-that adds: (lamᵢ + lamⱼ)/2 − θ·z_less_base is the weight, with all its digits. Farther than θz = 10¹⁰ no node is: weights
+that adds: (lamᵢ + lamⱼ)/2 − θ·z_less_base is the weight, with all its digits. Any base will do: a problem that begins where
+another ended has that one's, in proportion to θ. Farther than θz = 10¹⁰ no node is: weights
 below 10⁻¹⁰ are not told apart.
 """
 
@@ -19,6 +20,7 @@ import time
 import warnings
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -73,7 +75,7 @@ class Problem:
     prior_strength: float = 0.0
     fixed: np.ndarray | None = None
     z_hat: np.ndarray = field(init=False, repr=False)
-    base: np.ndarray = field(init=False, repr=False)
+    base: Any = field(default=None, repr=False)
     z_less_base: np.ndarray = field(init=False, repr=False)
 
     def __post_init__(self):
@@ -83,13 +85,18 @@ class Problem:
         if self.prior is not None:
             z = z - (self.prior_strength / self.theta) * self.prior
         object.__setattr__(self, "z_hat", z)
-        base = np.zeros(self.n)
-        if self.theta * z.max() > FAR:
-            costs = 2.0 * self.theta * self.shrink * np.minimum.reduceat(z, self.candidates.indptr[:-1]).astype(np.float64)
-            base = np.where(costs > FAR, costs, 0.0)
+        base = self._far() if self.base is None else self.base
+        if base.any():
             z = z - (base[self.candidates.nodes] + base[self.candidates.indices]) / (2.0 * self.theta * self.shrink)
         object.__setattr__(self, "base", base)
         object.__setattr__(self, "z_less_base", z)
+
+    def _far(self):
+        """2θz of the nearest neighbour of far outliers, 0 of all others."""
+        if self.theta * self.z_hat.max() <= FAR:
+            return np.zeros(self.n)
+        costs = 2.0 * self.theta * self.shrink * np.minimum.reduceat(self.z_hat, self.candidates.indptr[:-1])
+        return np.where(costs > FAR, costs, 0.0).astype(np.float64)
 
     @property
     def n(self) -> int:
@@ -152,10 +159,16 @@ class Solution:
     seconds: float
 
 
+def rows(arrays) -> tuple:
+    """CSR arrays with the beginnings and the ends of the rows in place of `indptr`."""
+    indptr, *others = arrays
+    return indptr[:-1], indptr[1:], *others
+
+
 def solution_at(point: Ascent, arrays, ratio, dual, objective, dual_objective, tol: float, start: float) -> Solution:
     """The Solution at a point: its positive weights, `ratio` times as large. Warns if the gap is larger than `tol`."""
     n = point.lam.size
-    indptr, indices, w = _kernels.positive_edges(*arrays, point.lam, point.active)
+    indptr, indices, w = _kernels.weighted_edges(*rows(arrays), point.lam, np.inf)
     if indptr[-1] < np.iinfo(np.int32).max:
         indptr = indptr.astype(np.int32)
     w *= ratio
@@ -163,9 +176,11 @@ def solution_at(point: Ascent, arrays, ratio, dual, objective, dual_objective, t
     weights.sort_indices()
     status = Status.CONVERGED if point.gap <= tol else Status.MAX_ITER
     if status is not Status.CONVERGED:
+        alone = int(np.count_nonzero(point.degree == 0.0))
+        far = f" {alone} nodes have no edge yet: outliers far from all others? Remove or clip them." if alone else ""
         warnings.warn(
             f"The relative duality gap is {point.gap:.2e} after {point.n_iter} rounds, more than tol={tol:.2e}. "
-            "Raise max_iter, or tol.",
+            f"Raise max_iter, or tol.{far}",
             ConvergenceWarning,
             stacklevel=5,
         )
