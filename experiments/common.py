@@ -67,10 +67,15 @@ def spherical(side: int, n_maps: int = 40, nside: int = 1024) -> np.ndarray:
     return X
 
 
-def nearest(X, k):
-    """(indices, distances) without the sample itself, from one search that many graphs share."""
+def search(X, k):
+    """Neighbour lists without the sample itself."""
     samples = Samples(X)
-    lists = find_neighbors(samples, min(k, len(X) - 1), choose_backend("auto", samples, 0))
+    return find_neighbors(samples, min(k, len(X) - 1), choose_backend("auto", samples, 0))
+
+
+def nearest(X, k):
+    """(indices, distances) from one search that many graphs share."""
+    lists = search(X, k)
     return lists.indices, np.sqrt(lists.distances)
 
 
