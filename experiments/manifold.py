@@ -137,8 +137,8 @@ def claims(numbers):
         poor,
         ""
         if poor
-        else f"Our lists have {100 * numbers['recall']:.1f} % of the nearest neighbours; how many the paper's approximate search "
-        "had it does not say.",
+        else f"Our lists have {100 * numbers['recall']:.1f} % of the nearest neighbours; how many the paper's search "
+        "had, an approximate one, it does not say.",
     )
     yield Claim(
         f"ℓ2 leaves nodes out, the log graph is connected ({size})",
