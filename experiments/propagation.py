@@ -74,7 +74,11 @@ def draw(numbers):
             right.plot(k, unreached, "--", color=COLOURS[name], linewidth=1)
     left.set(xlabel="mean degree", ylabel="weight on wrong edges (%)", title="edges between different digits", ylim=(0, None))
     right.set(xlabel="mean degree", ylabel="nodes (%)", title=f"label propagation, {100 * numbers['share']:g} % labels")
-    right.set_ylim(0, min(60.0, right.get_ylim()[1]))
+    least = min(point["error"] for curve in numbers["curves"].values() for point in curve)
+    ticks = [tick for tick in (0.5, 1, 2, 5, 10, 20, 50, 100) if tick >= 0.4 * least]
+    right.set(yscale="log", ylim=(ticks[0], 100))
+    right.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
+    right.minorticks_off()
     left.legend(fontsize=8)
     right.legend(fontsize=8, title="dashed: no label in reach", title_fontsize=8)
     return figure
