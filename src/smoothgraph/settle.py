@@ -119,8 +119,11 @@ def _land(support, theta, degree, recipe, last, changed, gap, max_iter, scratch)
 
 
 def _ascend(recipe, problem, gap, max_iter, lam, changed, scratch):
-    """(problem, its optimum). Where far outliers have others as neighbours, λ is found bit by bit: it is counted anew from
-    where it has come to, and has all its digits again."""
+    """(problem, its optimum).
+
+    Outliers that have outliers as neighbours may need more digits than λ − base has. Where the gap is missed, λ is counted anew
+    from where it has come to, and has all of them again.
+    """
     point = recipe.ascend(problem, gap, max_iter, lam, changed, scratch)
     for _ in range(REBASES):
         if point.gap <= gap or not np.any(problem.base):
