@@ -5,6 +5,8 @@ from numba import prange
 
 from smoothgraph._kernels.decorators import compiled, threaded
 
+CHUNK = 64  # entries of a tile that are looked at together: few hold any that count, and counting is a vectorised loop
+
 
 @threaded
 def list_distances(Q, X, lists):
@@ -58,22 +60,30 @@ def sparse_list_distances(q_ptr, q_cols, q_data, x_ptr, x_cols, x_data, lists):
 def keep_smallest(tile, first_column, own, lists, best):
     """Merge a tile (row r, sample first_column + c) into the `best` smallest of each row, a max-heap; own[r] is left out."""
     rows, width = best.shape
+    columns = tile.shape[1]
     for r in range(rows):
-        for c in range(tile.shape[1]):
-            value = tile[r, c]
-            if value < best[r, 0] and first_column + c != own[r]:
-                hole = 0
-                while True:
-                    child = 2 * hole + 1
-                    if child >= width:
-                        break
-                    if child + 1 < width and best[r, child + 1] > best[r, child]:
-                        child += 1
-                    if best[r, child] <= value:
-                        break
-                    best[r, hole], lists[r, hole] = best[r, child], lists[r, child]
-                    hole = child
-                best[r, hole], lists[r, hole] = value, first_column + c
+        for first in range(0, columns, CHUNK):
+            last = min(first + CHUNK, columns)
+            smaller = 0
+            for c in range(first, last):
+                smaller += tile[r, c] < best[r, 0]
+            if smaller == 0:
+                continue
+            for c in range(first, last):
+                value = tile[r, c]
+                if value < best[r, 0] and first_column + c != own[r]:
+                    hole = 0
+                    while True:
+                        child = 2 * hole + 1
+                        if child >= width:
+                            break
+                        if child + 1 < width and best[r, child + 1] > best[r, child]:
+                            child += 1
+                        if best[r, child] <= value:
+                            break
+                        best[r, hole], lists[r, hole] = best[r, child], lists[r, child]
+                        hole = child
+                    best[r, hole], lists[r, hole] = value, first_column + c
 
 
 @compiled
@@ -90,10 +100,17 @@ def near_pairs(tile, samples, nodes, limits, stretch):
         if count + columns > row.size:
             row, column = np.append(row, np.empty_like(row)), np.append(column, np.empty_like(column))
         limit, own_stretch = limits[nodes[r]], stretch[nodes[r]]
-        for c in range(columns):
-            if tile[r, c] * own_stretch * column_stretch[c] < limit + column_limits[c] and samples[c] != nodes[r]:
-                row[count], column[count] = r, samples[c]
-                count += 1
+        for first in range(0, columns, CHUNK):
+            last = min(first + CHUNK, columns)
+            near = 0
+            for c in range(first, last):
+                near += tile[r, c] * own_stretch * column_stretch[c] < limit + column_limits[c]
+            if near == 0:
+                continue
+            for c in range(first, last):
+                if tile[r, c] * own_stretch * column_stretch[c] < limit + column_limits[c] and samples[c] != nodes[r]:
+                    row[count], column[count] = r, samples[c]
+                    count += 1
     return row[:count].copy(), column[:count].copy()
 
 
