@@ -192,3 +192,24 @@ def test_the_graph_given_is_not_changed(rng):
     label_propagation(W, np.where(np.arange(20) < 2, np.arange(20), -1))
     assert abs(W - before).nnz == 0
     assert W[3, 3] == 5.0
+
+
+def chain_of_clusters(tie, weak, clusters=20, size=20, at=12):
+    """Clusters in a row, each tied to the next by one small weight; the tie after cluster `at` is still weaker."""
+    rng = np.random.default_rng(0)
+    ties = [rng.random((size, size)) * (rng.random((size, size)) < 0.4) for _ in range(clusters)]
+    W = sp.lil_matrix(sp.block_diag([np.triu(one, 2) + 0.5 * np.eye(size, k=1) for one in ties]))
+    for cluster in range(clusters - 1):
+        W[cluster * size + size - 1, (cluster + 1) * size] = weak if cluster == at else tie
+    return sp.csr_matrix(W + W.T), np.arange(clusters * size) // size > at
+
+
+def test_clusters_that_hang_by_small_weights():
+    """The labels of the two ends meet at the weakest tie; where weights are too small for that to be found, it is said."""
+    W, truth = chain_of_clusters(1e-9, 1e-11)
+    y = np.full(truth.size, -1)
+    y[0], y[-1] = 0, 1
+    np.testing.assert_array_equal(label_propagation(W, y).labels, truth)
+    with pytest.warns(ConvergenceWarning, match="hang on labelled nodes by very small weights"):
+        found = label_propagation(chain_of_clusters(1e-20, 1e-40)[0], y)
+    assert found.n_iter < 2000

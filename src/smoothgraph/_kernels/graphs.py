@@ -5,6 +5,8 @@ from numba import prange
 
 from smoothgraph._kernels.decorators import compiled, threaded
 
+STALLED = 500  # rounds of conjugate gradients in which the residual is not even halved: rounding leaves no more
+
 
 @compiled
 def _root_of(above, i):
@@ -180,8 +182,8 @@ def _solve_columns(indptr, indices, w, d, low_ptr, low, factor, inverse, parent,
         for k in range(columns):
             largest = max(largest, abs(residual[i, k]) / d[i])
     z, p = np.empty((parent.size, columns)), np.zeros((n, columns))
-    made = 0
-    while made < rounds and largest > tol:
+    made, best, stalled = 0, largest, 0
+    while made < rounds and largest > tol and stalled < STALLED:
         z[:n] = residual
         multilevel_solve(low_ptr, low, factor, inverse, parent, n, z)
         last = rz.copy()
@@ -201,7 +203,9 @@ def _solve_columns(indptr, indices, w, d, low_ptr, low, factor, inverse, parent,
                 x[i, k] += step[k] * p[i, k]
                 residual[i, k] -= step[k] * product[i, k]
                 largest = max(largest, abs(residual[i, k]) / d[i])
-        made += 1
+        made, stalled = made + 1, stalled + 1
+        if largest < 0.5 * best:
+            best, stalled = largest, 0
     return made, largest
 
 

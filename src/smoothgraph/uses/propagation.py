@@ -119,14 +119,18 @@ def _unlabelled(y) -> np.ndarray:
 def _harmonic(W, asked, labelled, given, tol, max_iter):
     """Scores (asked.size, n_classes), rounds and residual."""
     rows = W[asked]
-    system = factorise(rows[:, asked], degrees(W)[asked])
-    right = (rows[:, labelled] @ given)[system.order]
+    to_labelled = rows[:, labelled]
+    system = factorise(rows[:, asked], degrees(W)[asked], np.asarray(to_labelled.sum(axis=1)).ravel())
+    right = (to_labelled @ given)[system.order]
     x = np.zeros_like(right)
     n_iter, residual, off = 0, np.inf, np.inf
     # A part that hangs on the rest by a tiny weight hardly shows in the residual. But scores sum to 1, and that it would break.
     while off > OFF and n_iter < max_iter and tol > 1e-16:
         made, residual = system.solve(right, x, tol, max_iter - n_iter)
-        n_iter, off, tol = n_iter + made, np.abs(x.sum(axis=1) - 1.0).max(), tol / 100.0
+        n_iter, off = n_iter + made, np.abs(x.sum(axis=1) - 1.0).max()
+        if residual > tol:  # rounding leaves no more
+            break
+        tol /= 100.0
     if off > OFF:
         far = int((np.abs(x.sum(axis=1) - 1.0) > OFF).sum())
         warnings.warn(

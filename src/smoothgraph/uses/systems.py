@@ -65,18 +65,24 @@ class Factored:
         return out
 
 
-def factorise(W: sp.csr_matrix, d: np.ndarray) -> Factored:
-    """The matrix diag(d) − W, ready to be solved with."""
+def factorise(W: sp.csr_matrix, d: np.ndarray, excess: np.ndarray | None = None) -> Factored:
+    """The matrix diag(d) − W, ready to be solved with.
+
+    `excess`, if it is known, is by how much d is more than the row sums: a difference of d and them would have no digits of
+    the weights that far clusters hang by.
+    """
     order = reverse_cuthill_mckee(W, symmetric_mode=True)
     W = sp.csr_matrix(W[order][:, order])
     W.sort_indices()
+    excess = None if excess is None else excess[order]
     levels, parents = [(W, d[order])], []
     while levels[-1][1].size > COARSEST:
         finer, finer_d = levels[-1]
         group = _kernels.aggregate(finer.indptr, finer.indices, finer.data, GROUP)
         if group.max() + 1 > 0.9 * group.size:
             break
-        levels.append(_grouped(finer, finer_d, group))
+        coarser, excess = _grouped(finer, finer_d, excess, group)
+        levels.append(coarser)
         parents.append(group)
     parent = np.full(sum(d.size for _, d in levels), -1)
     begin = 0
@@ -91,8 +97,8 @@ def factorise(W: sp.csr_matrix, d: np.ndarray) -> Factored:
     return Factored(W, d[order], order, parent, low, factor, inverse, spread)
 
 
-def _grouped(W, d, group):
-    """The system of the groups: sums over them; what is inside a group leaves its diagonal."""
+def _grouped(W, d, excess, group):
+    """The system of the groups, and their excess: sums over them; what is inside a group leaves its diagonal."""
     n = group.size
     sums = sp.csr_matrix((np.ones(n), (group, np.arange(n))), shape=(group.max() + 1, n))
     coarse = sp.csr_matrix(sums @ W @ sums.T)
@@ -100,4 +106,7 @@ def _grouped(W, d, group):
     coarse.setdiag(0.0)
     coarse.eliminate_zeros()
     coarse.sort_indices()
-    return coarse, d
+    if excess is not None:
+        excess = sums @ excess
+        d = np.asarray(coarse.sum(axis=1)).ravel() + excess
+    return (coarse, d), excess
