@@ -11,6 +11,7 @@ import json
 import os
 import platform
 import re
+import sys
 import time
 import warnings
 from pathlib import Path
@@ -104,11 +105,15 @@ def main():
     unknown = set(chosen.names) - set(NAMES)
     if unknown:
         parser.error(f"no experiment is called {', '.join(sorted(unknown))}; there are {', '.join(NAMES)}, and report")
+    missed = []
     for name in chosen.names or NAMES:
-        record = run(name, size, chosen.again)
+        record, module = run(name, size, chosen.again), importlib.import_module(f"experiments.{name}")
         print(f"{name} ({size}), {record['seconds']} s")
-        for claim in importlib.import_module(f"experiments.{name}").claims(record["numbers"]):
+        for claim in module.claims(record["numbers"]):
             print(f"    {'held    ' if claim.held else 'NOT HELD'}  {claim.claim}: {claim.ours}", flush=True)
+            missed += [claim.claim] if claim.claim.startswith(module.ALWAYS) and not claim.held else []
+    if missed:
+        sys.exit(f"These hold at any size, but did not here: {'; '.join(missed)}")
 
 
 if __name__ == "__main__":

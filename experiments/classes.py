@@ -10,6 +10,7 @@ CAPTION = (
     "Share of the weight between samples of each digit, all graphs scaled to ‖W‖₁,₁ = 1; the last bars are the wrong edges, "
     "between different digits. Right: how frequent the digits are, and the mean squared distance inside a class."
 )
+ALWAYS = "Digits “1”", "This effect becomes smaller"
 SIZES = {
     "small": {"n": 800, "n_daitch": 200, "degrees": [5, 15]},
     "medium": {"n": 5000, "n_daitch": 1000, "degrees": [5, 10, 30]},

@@ -5,6 +5,7 @@ from smoothgraph import GraphLearner, degree_path
 
 TITLE = "Requested and obtained degree, spherical maps (simulated)"
 CAPTION = "Simulated spherical maps. The bounds alone give the θ of the paper; landing corrects it with a few warm solves."
+ALWAYS = "The bounds give", "Ours: landing"
 SIZES = {
     "small": {"side": 16, "n_maps": 4, "nside": 128, "degrees": [4, 10, 20]},
     "medium": {"side": 128, "n_maps": 40, "nside": 1024, "degrees": [3, 4, 6, 8, 12, 16, 24]},

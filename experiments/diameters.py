@@ -13,6 +13,7 @@ CAPTION = (
     "it. Dotted: a grid with 4 and with 8 neighbours. Spherical maps are simulated; words are 100-dimensional GloVe vectors "
     "(the paper: 300-dimensional word2vec)."
 )
+ALWAYS = "With few signals", "Words: the log graph"
 SIZES = {
     "small": {"side": 16, "n_maps": 4, "nside": 128, "few": 10, "n_words": 500, "degrees": [4, 8]},
     "medium": {"side": 64, "n_maps": 40, "nside": 1024, "few": 40, "n_words": 5000, "degrees": [3, 4, 5, 6, 7, 8, 10, 12]},

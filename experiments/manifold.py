@@ -12,6 +12,7 @@ CAPTION = (
     "are the nodes of the middle and of a corner of the true grid. Below: the edges among those nodes, at their true places. "
     "The Procrustes error is 0 for a perfect grid. Maps are simulated."
 )
+ALWAYS = ("ℓ2 and log recover",)
 SIZES = {
     "small": {"side": 16, "n_maps": 4, "nside": 128, "detail": 6},
     "medium": {"side": 128, "n_maps": 40, "nside": 1024, "detail": 14},

@@ -18,6 +18,7 @@ CAPTION = (
     "neighbours; means over runs, bars are standard deviations. Squares: our certified support, at as many times k as it "
     "needed (its error is that of the solver's tolerance)."
 )
+ALWAYS = "The restricted model", "Ours: the certified support"
 SIZES = {
     "small": {"n": 300, "ks": [5], "ratios": [1.5, 3, 6], "n_runs": 2},
     "medium": {"n": 1000, "ks": [5, 10], "ratios": [1, 1.5, 2, 3, 5, 10], "n_runs": 3},

@@ -26,6 +26,7 @@ CAPTION = (
 )
 LOCALITIES = 0.0, 0.5, 0.75, 1.0
 METHODS = [f"log, locality {g:g}" for g in LOCALITIES] + ["k-NN", "k-NN, Gaussian", "k-NN, self-tuning", "UMAP"]
+ALWAYS = ()  # the paper says nothing of these
 SIZES = {
     "small": {
         "n": 300,

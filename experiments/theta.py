@@ -10,6 +10,7 @@ CAPTION = (
     "Band: the θ that the bounds name for k neighbours. Red: neighbours per node measured on graphs learned with their "
     "geometric mean. θ falls to the right, as in the paper's figures; distances are in units of their mean."
 )
+ALWAYS = "One node", *(f"The bounds predict the sparsity well: {name}" for name in ("mnist", "uniform", "gaussian", "with"))
 SIZES = {
     "small": {"n": 300, "ks": [3, 5, 8, 12, 20], "sets": ["mnist", "with outliers", "with duplicates", "uniform"]},
     "medium": {"n": 1000, "ks": [2, 3, 4, 6, 8, 11, 15, 20, 25, 30], "sets": "all"},

@@ -12,6 +12,7 @@ CAPTION = (
     "edges. At most 45 words are shown; the title says how many there are. Vectors are GloVe, 100-dimensional "
     "(the paper: word2vec, 300)."
 )
+ALWAYS = ("The learned weights",)
 SIZES = {
     "small": {"n": 1500, "words": ["use"], "k": 5},
     "medium": {"n": 10_000, "words": ["glucose", "academy"], "k": 5},
