@@ -91,7 +91,7 @@ class GraphLearner(TransformerMixin, BaseEstimator):
         approximate lists: as far as the lists are right). There are limits: 20 rounds; 50 new pairs per node or ten million
         in all, in one round, which groups of duplicates exceed; and with approximate lists 16 times the first length, and
         some seconds of comparing nodes with every sample. `n_incomplete_` says how many nodes were left. The models "hard"
-        and "soft" look at all pairs up to 5,000 samples; beyond that they stay with the lists, and no node is certified.
+        and "soft" look at all pairs up to 10,000 samples; beyond that they stay with the lists, and no node is certified.
     connect : bool, default False
         Join the parts of the graph into one, at the least cost: a few edges, `joining_edges_`, get the smaller of their two
         ends' mean weights, and everything else is optimal given that. For the log and ℓ2 models.

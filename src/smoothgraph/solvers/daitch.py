@@ -28,7 +28,7 @@ from smoothgraph.samples import over_blocks
 from smoothgraph.solvers.problem import Solution, Status
 
 MODELS = "hard", "soft"
-MOST_COMPLETE = 5000  # samples up to which the learner looks at all pairs
+MOST_COMPLETE = 10_000  # samples up to which the learner looks at all pairs: two minutes of one core
 STIFF = 0.5  # rᵢ at most, in units of the mean squared distance of node i's allowed edges
 KEPT, CHECK = 8, 5  # pairs of sweeps before an extrapolation; rounds before a look at the certificate
 RESIDUAL = 10.0  # the KKT residual that counts as converged, in units of `tol`
