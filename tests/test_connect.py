@@ -9,6 +9,12 @@ from scipy.sparse.csgraph import connected_components
 from conftest import blobs
 from cvx import all_pairs, solve_accurately
 from smoothgraph import GraphLearner
+from smoothgraph.candidates import add_pairs, from_lists
+from smoothgraph.certify import Support
+from smoothgraph.neighbors import ExactBackend, find_neighbors
+from smoothgraph.recipe import Joints, Recipe
+from smoothgraph.samples import Samples
+from smoothgraph.settle import settle
 from smoothgraph.theta import node_thetas
 
 
@@ -63,6 +69,27 @@ def test_everything_else_is_optimal_given_the_joining_edges(options):
     limits = [w[given] == W[i, j][given]] + ([w <= options["max_weight"]] if "max_weight" in options else [])
     solve_accurately(cp.Problem(cp.Minimize(2 * z @ w + cp.sum_squares(w) - cp.sum(cp.log(S @ w))), limits))
     assert np.abs(W[i, j] - w.value).sum() < 1e-5 * w.value.sum()
+
+
+@pytest.mark.parametrize("seed", [16, 33, 47, 66, 73])
+def test_growing_sees_every_new_edge_beside_the_joining_ones(seed):
+    """The duality gap over all pairs, from its definition: λ and w(λ) must be optimal beyond the edges they began with."""
+    rng = np.random.default_rng(seed)
+    X, theta = rng.normal(size=(14, 2)), 2.0
+    i, j = rng.integers(0, 7, 5).astype(np.int32), (7 + rng.permutation(7)[:5]).astype(np.int32)
+    square = ((X[:, None] - X[None]) ** 2).sum(axis=2)
+    samples = Samples(X)
+    few = add_pairs(from_lists(find_neighbors(samples, 2, ExactBackend())), i, j, square[i, j])
+    recipe = Recipe().with_joints(Joints(i, j, np.full(5, 0.05)))
+    options = {"samples": samples, "exact": True, "tol": 1e-9, "max_iter": 1000, "say": str}
+    settled = settle(Support(few, 2), theta, None, recipe, **options)
+    assert settled.support.candidates.n_edges > few.n_edges
+    lam = settled.point.lam
+    W = np.maximum(0.0, 0.5 * (lam[:, None] + lam) - theta * square)
+    np.fill_diagonal(W, 0.0)
+    W[i, j] = W[j, i] = 0.05
+    x = W.sum(axis=1) * lam
+    assert np.mean(x - 1.0 - np.log(x)) <= 2e-9
 
 
 def test_the_forest_is_the_cheapest_of_all_pairs(rng):

@@ -67,7 +67,7 @@ def settle(
         say(f"θ {theta:.6g}, degree {reached:.3f}, gap {point.gap:.1e}, {certified} nodes certified")
         growing = complete and failing.size and not support.exhausted
         if growing and (gap <= tol or not compares(failing, samples, exact)):  # a comparison is for λ that are right
-            before = support.candidates.indptr
+            before = problem.candidates.indptr
             support = grow(support, samples, failing, theta * problem.shrink, dual, exact)
             problem = recipe.problem(support.candidates, theta, problem)
             changed = _kernels.weight_is_new(before, *problem.arrays_less_base, point.lam)
