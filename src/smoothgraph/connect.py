@@ -24,7 +24,7 @@ from smoothgraph.recipe import Joints, Recipe
 from smoothgraph.settle import Settled
 from smoothgraph.solvers.problem import rows
 
-ROUNDS, FIRST = 30, 2  # of joining, and landing on the wanted degree; the first without a certificate
+ROUNDS, FIRST = 30, 2  # of joining, and landing on the wanted degree; the first coarse, without a certificate
 DRIFT = 0.003  # of the degree, relative, that joining a few more may leave: 0.01 is promised, and landing is within 0.006
 SEARCHED = 1024  # samples that look for a pair outside their part, over all parts, in one round of the search
 
@@ -34,7 +34,7 @@ def connect(settled: Settled, recipe: Recipe, samples, resettle: Callable[..., S
 
     `resettle(settled, recipe, changed, certify)` settles again, at the same θ where only the nodes `changed` are new, else at
     the θ that gives the wanted degree. A joining edge may make another give way, and θ follows the edges that came in: so
-    there are a few rounds. The first do without a certificate, since others follow that change it all.
+    there are a few rounds. The first are coarse and do without a certificate, since others follow that change it all.
     """
     landed, wanted = True, recipe.mean_degree(settled.point)
     for turn in range(ROUNDS):
@@ -65,9 +65,7 @@ def _marked(i, j, n):
 
 def _parts(settled, joints):
     """The number of each node's part."""
-    problem, point = settled.problem, settled.point
-    indptr, indices, _ = _kernels.weighted_edges(*rows(problem.arrays_less_base), point.lam, np.inf)
-    return _kernels.parts(indptr, indices, joints.i, joints.j)
+    return _kernels.weighted_parts(*rows(settled.problem.arrays_less_base), settled.point.lam, joints.i, joints.j)
 
 
 def _cheapest_pairs(settled, recipe, labels, samples):
@@ -77,9 +75,9 @@ def _cheapest_pairs(settled, recipe, labels, samples):
     """
     edges, stretch = settled.support.candidates, recipe.stretch
     theta, lam = settled.problem.theta * settled.problem.shrink, settled.point.lam + settled.problem.base
-    i, j, z = _kernels.edges_between(edges.indptr, edges.indices, edges.z, labels)
     if not labels.any():
-        return i, j, z
+        return np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0, edges.z.dtype)
+    i, j, z = _kernels.edges_between(edges.indptr, edges.indices, edges.z, labels)
     chosen = _forest(labels[i], labels[j], _cost(i, j, z, theta, lam, stretch), int(labels.max()) + 1)
     pairs = [(i[chosen], j[chosen], z[chosen])]
     if getattr(samples, "sparse", False):

@@ -21,7 +21,7 @@ from smoothgraph.graph import Fitted, by_nodes, new_rows, scale_factor, solution
 from smoothgraph.neighbors import NeighborLists, choose_backend, ordered_neighbors
 from smoothgraph.recipe import Recipe
 from smoothgraph.samples import DistanceMatrix, Samples
-from smoothgraph.settle import settle
+from smoothgraph.settle import COARSE_GAP, settle
 from smoothgraph.solvers import daitch, l2
 from smoothgraph.solvers.problem import Solution
 from smoothgraph.theta import nearest_distances, node_thetas, theta_bounds
@@ -357,15 +357,16 @@ class GraphLearner(TransformerMixin, BaseEstimator):
         recipe, start = allowed.recipe, time.perf_counter()
 
         wanted = self.n_neighbors if self._given_theta() is None else None
-        common = {"samples": allowed.samples, "exact": allowed.exact, "tol": self.tol, "max_iter": self.max_iter}
+        common = {"samples": allowed.samples, "exact": allowed.exact, "max_iter": self.max_iter}
 
         def resettle(settled, recipe, changed, certify):
-            where, complete = (settled.support, settled.problem.theta), self.complete and certify
-            degree = wanted if changed is None else None
-            return settle(*where, degree, recipe, start=settled, changed=changed, complete=complete, say=say, **common)
+            where = settled.support, settled.problem.theta, wanted if changed is None else None
+            complete, tol = self.complete and certify, self.tol if certify else max(self.tol, COARSE_GAP)
+            return settle(*where, recipe, start=settled, changed=changed, complete=complete, tol=tol, say=say, **common)
 
         with self._stage("solve") as say:
-            settled = settle(allowed.support, allowed.theta, wanted, recipe, complete=self.complete, say=say, **common)
+            where, complete = (allowed.support, allowed.theta), self.complete
+            settled = settle(*where, wanted, recipe, complete=complete, tol=self.tol, say=say, **common)
         if self.connect:
             with self._stage("connect") as say:
                 settled, recipe = connect(settled, recipe, allowed.samples, resettle, say)
@@ -397,8 +398,7 @@ class GraphLearner(TransformerMixin, BaseEstimator):
         """The graph, scaled, and what it looks like."""
         self.scale_ = scale_factor(weights, self._delta() if self.scale is None else self.scale)
         self.graph_ = weights * self.scale_
-        no_more = np.empty(0, np.int32)
-        self.n_components_ = int(_kernels.parts(weights.indptr, weights.indices, no_more, no_more).max()) + 1
+        self.n_components_ = int(_kernels.parts(weights.indptr, weights.indices).max()) + 1
         self.n_isolated_ = int(np.count_nonzero(np.diff(weights.indptr) == 0))
         self.n_neighbors_ = weights.nnz / weights.shape[0]
         say(f"{weights.nnz // 2} edges, {self.n_components_} components")

@@ -53,6 +53,7 @@ from smoothgraph._kernels.graphs import (
     multilevel_solve,
     parts,
     solve_laplacian,
+    weighted_parts,
 )
 from smoothgraph._kernels.lists import (
     came_in,
@@ -117,4 +118,5 @@ __all__ = [
     "two_hops",
     "weight_is_new",
     "weighted_edges",
+    "weighted_parts",
 ]

@@ -200,7 +200,7 @@ def live_edges(indptr, indices, z, theta, limit, blocks, begin, end, columns, va
 
 
 @exact
-def _weight(lam_i, lam_j, cost, upper):
+def weight(lam_i, lam_j, cost, upper):
     """w at an edge. Who counts the edges with weight and who lists them must agree, also where it is a rounding error."""
     return min(max(0.5 * (lam_i + lam_j) - cost, 0.0), upper)
 
@@ -214,7 +214,7 @@ def evaluate(begin, end, indices, z, theta, upper, given, lam):
         d, m, total = given[i], 0, 0.0
         for e in range(begin[i], end[i]):
             cost = theta * z[e]
-            w = _weight(lam[i], lam[indices[e]], cost, upper)
+            w = weight(lam[i], lam[indices[e]], cost, upper)
             d += w
             m += w > 0.0
             total += 0.5 * w * (2.0 * cost + w)
@@ -228,7 +228,7 @@ def weight_is_new(before, indptr, indices, z, theta, upper, lam):
     new = np.zeros(lam.size, np.bool_)
     for i in prange(lam.size):
         for e in range(indptr[i] + before[i + 1] - before[i], indptr[i + 1]):
-            new[i] |= _weight(lam[i], lam[indices[e]], theta * z[e], upper) > 0.0
+            new[i] |= weight(lam[i], lam[indices[e]], theta * z[e], upper) > 0.0
     return new
 
 
@@ -239,14 +239,14 @@ def weighted_edges(begin, end, indices, z, theta, upper, lam, below):
     out = np.zeros(n + 1, np.int64)
     for i in prange(n):
         for e in range(begin[i], end[i]):
-            out[i + 1] += 0.0 < _weight(lam[i], lam[indices[e]], theta * z[e], upper) < below
+            out[i + 1] += 0.0 < weight(lam[i], lam[indices[e]], theta * z[e], upper) < below
     for i in range(n):
         out[i + 1] += out[i]
     columns, weights = np.empty(out[n], np.int32), np.empty(out[n])
     for i in prange(n):
         s = out[i]
         for e in range(begin[i], end[i]):
-            w = _weight(lam[i], lam[indices[e]], theta * z[e], upper)
+            w = weight(lam[i], lam[indices[e]], theta * z[e], upper)
             if 0.0 < w < below:
                 columns[s], weights[s] = indices[e], w
                 s += 1

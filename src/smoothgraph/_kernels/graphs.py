@@ -4,6 +4,7 @@ import numpy as np
 from numba import prange
 
 from smoothgraph._kernels.decorators import compiled, threaded
+from smoothgraph._kernels.dual import weight
 
 STALLED = 500  # rounds of conjugate gradients in which the residual is not even halved: rounding leaves no more
 
@@ -17,26 +18,46 @@ def _root_of(above, i):
 
 
 @compiled
-def parts(indptr, indices, i, j):
-    """The number of each node's connected part, by the edges of a symmetric CSR and the pairs (i, j) besides."""
-    n = indptr.size - 1
-    above = np.arange(n).astype(np.int32)  # trees, each with the first node of its part on top
-    for node in range(n):
-        for e in range(indptr[node], indptr[node + 1]):
-            if indices[e] < node:
-                a, b = _root_of(above, node), _root_of(above, indices[e])
-                above[max(a, b)] = min(a, b)
-    for e in range(i.size):
-        a, b = _root_of(above, i[e]), _root_of(above, j[e])
-        above[max(a, b)] = min(a, b)
+def _unite(above, i, j):
+    a, b = _root_of(above, i), _root_of(above, j)
+    above[max(a, b)] = min(a, b)
+
+
+@compiled
+def _numbered(above):
+    """Parts by number, from trees with the first node of each part on top; in place."""
     count = 0
-    for node in range(n):  # whoever is above has come before
+    for node in range(above.size):  # whoever is above has come before
         if above[node] == node:
             above[node] = count
             count += 1
         else:
             above[node] = above[above[node]]
     return above
+
+
+@compiled
+def parts(indptr, indices):
+    """The number of each node's connected part, by the edges of a symmetric CSR."""
+    above = np.arange(indptr.size - 1).astype(np.int32)
+    for i in range(above.size):
+        for e in range(indptr[i], indptr[i + 1]):
+            if indices[e] < i:
+                _unite(above, i, indices[e])
+    return _numbered(above)
+
+
+@compiled
+def weighted_parts(begin, end, indices, z, theta, upper, lam, joint_i, joint_j):
+    """`parts` by the edges that have weight at λ, row i being begin[i] to end[i], and by the joints."""
+    above = np.arange(lam.size).astype(np.int32)
+    for i in range(lam.size):
+        for e in range(begin[i], end[i]):
+            if indices[e] < i and weight(lam[i], lam[indices[e]], theta * z[e], upper) > 0.0:
+                _unite(above, i, indices[e])
+    for e in range(joint_i.size):
+        _unite(above, joint_i[e], joint_j[e])
+    return _numbered(above)
 
 
 @compiled
