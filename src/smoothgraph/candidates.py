@@ -8,6 +8,7 @@ were added to, only `indptr` and `reach` stay as they were.
 """
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 import numba
@@ -132,7 +133,8 @@ def _merge(candidates, nodes, lists, distances, place, reach):
     if not new.any():
         return replace(candidates, reach=reach)
     indptr = _kernels.rows_with(nodes, lists, new, before, shares)
-    indices, z = (_with_room(values, before, indptr) for values in (candidates.indices, candidates.z))
+    with ThreadPoolExecutor(2) as pool:
+        indices, z = pool.map(lambda values: _with_room(values, before, indptr), (candidates.indices, candidates.z))
     _kernels.fill_rows(nodes, lists, distances, new, before, indptr, indices, z, shares)
     return Candidates(indptr, indices, z, reach)
 

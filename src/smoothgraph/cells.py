@@ -205,7 +205,7 @@ def _follow(samples, lists, distances, indptr, indices, new):
 def _offer(samples, nodes, found, lists, distances):
     """Let the lists of `nodes` have those of the `found` that are nearer than who they have."""
     k = lists.shape[1]
-    measured = samples.distances(samples.own(nodes), found)
+    measured = samples.distances(samples.own(nodes), found, distances[nodes, -1])
     found, measured = np.concatenate([lists[nodes], found], axis=1), np.concatenate([distances[nodes], measured], axis=1)
     _kernels.tidy_lists(nodes, found, measured, k)
     lists[nodes], distances[nodes] = found[:, :k], measured[:, :k]

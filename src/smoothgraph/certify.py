@@ -112,8 +112,7 @@ def _extend(support, samples, nodes, theta, lam):
 def _nearest_of_two_hops(samples, candidates, nodes, farthest, width):
     most = max(MOST_TWO_HOPS, 1 << (4 * width - 1).bit_length())
     lists = _kernels.two_hops(nodes, candidates.indptr, candidates.indices, ANY_PATH, most)
-    distances = samples.distances(samples.own(nodes), lists)
-    lists[distances > farthest[:, None]] = -1
+    distances = samples.distances(samples.own(nodes), lists, farthest)
     _kernels.tidy_lists(nodes, lists, distances, width)
     return lists[:, :width], distances[:, :width]
 

@@ -260,7 +260,7 @@ def pairs_nearer_than(samples, nodes, limits, stretch, most: int, among=None):
     `limits` and `stretch` have one number per sample; `among` restricts the others. Returns arrays (i, j, squared distance),
     or None if there are more than `most` pairs.
     """
-    among = np.arange(samples.n, dtype=np.int32) if among is None else among
+    among = samples.by_row() if among is None else among
     found = [np.empty((2, 0), np.int32)]
     for rows in blocks(len(nodes), ROWS):  # the others are shared among the threads: often they are many and the nodes few
         some = partial(_near_pairs, samples, nodes[rows], among, limits=limits, stretch=stretch, most=most)

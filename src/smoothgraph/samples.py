@@ -30,7 +30,8 @@ class Samples:
         self.n, self.n_features = X.shape
         self.X = self.queries(X)
         self.dtype = self.X.dtype
-        self._rows: Any = None  # of X, by the numbers that samples go by, and −1 last, where −1 looks; None: the same numbers
+        # The row of X of each sample's number, and −1 last, where −1 looks; empty: numbers are rows.
+        self._row_of = np.empty(0, np.int32)
         # Around the middle the products are small, and with them what rounding takes from the distances. The median of a
         # thousand rows is the middle of most, whatever a few far ones are.
         self._centre: Any = None if sp.issparse(X) else np.median(self.X[:: 1 + self.n // 1000], axis=0).astype(self.dtype)
@@ -63,12 +64,19 @@ class Samples:
         if order is None:
             return self
         other = copy.copy(self)
-        other._rows = np.append(order, -1).astype(np.int32)
+        other._row_of = np.append(order, -1).astype(np.int32)
         return other
 
     def rows(self, nodes):
         """The rows of X that `nodes`, an array, are; −1 stays −1."""
-        return nodes if self._rows is None else self._rows[nodes]
+        return self._row_of[nodes] if self._row_of.size else nodes
+
+    def by_row(self):
+        """The numbers of all samples in the order of their rows: in this order X is read from front to back."""
+        numbers = np.arange(self.n, dtype=np.int32)
+        if self._row_of.size:
+            numbers[self._row_of[:-1]] = numbers.copy()
+        return numbers
 
     def own(self, nodes):
         """The queries that are the samples `nodes` themselves."""
@@ -90,7 +98,7 @@ class Samples:
         rows = self._with_norms(Q, kind, keep)
         if not sp.issparse(Q):
             rows = np.concatenate([-2.0 * rows[:, :-2], rows[:, -1:], rows[:, -2:-1]], axis=1)
-        if among is None and self._rows is not None:
+        if among is None and self._row_of.size:
             among = np.arange(self.n, dtype=np.int32)
         for begin in range(0, self.n if among is None else len(among), COLUMNS):
             columns = slice(begin, begin + COLUMNS)
@@ -118,12 +126,13 @@ class Samples:
         rows[:, -2], rows[:, -1] = 1.0, keep * squared_norms(x)
         return rows
 
-    def distances(self, Q, lists):
-        """Squared distances (r, K) of query r to the samples in its list; inf where the list has −1."""
-        lists = self.rows(lists)
+    def distances(self, Q, lists, within=None):
+        """Squared distances (r, K) of query r to the samples in its list; inf where the list has −1, or beyond within[r]."""
+        within = np.full(len(lists), np.inf) if within is None else within.astype(np.float64)
         if not sp.issparse(self.X):
-            return _kernels.list_distances(np.ascontiguousarray(Q), self.X, lists)
-        return _kernels.sparse_list_distances(Q.indptr, Q.indices, Q.data, self.X.indptr, self.X.indices, self.X.data, lists)
+            return _kernels.list_distances(np.ascontiguousarray(Q), self.X, self._row_of, lists, within)
+        csr = Q.indptr, Q.indices, Q.data, self.X.indptr, self.X.indices, self.X.data
+        return _kernels.sparse_list_distances(*csr, self._row_of, lists, within)
 
 
 class DistanceMatrix:
@@ -156,14 +165,18 @@ class DistanceMatrix:
     def rows(self, nodes):
         return nodes
 
+    def by_row(self):
+        return np.arange(self.n, dtype=np.int32)
+
     def own(self, nodes):
         return self.Z[nodes]
 
     def bound_tiles(self, Q, precise=False, among=None):
         yield 0, np.array(Q if among is None else Q[:, among])
 
-    def distances(self, Q, lists):
-        return np.where(lists < 0, np.asarray(np.inf, Q.dtype), np.take_along_axis(Q, np.maximum(lists, 0), axis=1))
+    def distances(self, Q, lists, within=None):
+        z = np.where(lists < 0, np.asarray(np.inf, Q.dtype), np.take_along_axis(Q, np.maximum(lists, 0), axis=1))
+        return z if within is None else np.where(z <= within[:, None], z, np.asarray(np.inf, Q.dtype))
 
 
 def blocks(count: int, size: int) -> list[slice]:

@@ -9,35 +9,51 @@ CHUNK = 64  # entries of a tile that are looked at together: few hold any that c
 
 
 @threaded
-def list_distances(Q, X, lists):
-    """‖qᵣ − xⱼ‖² for the entries j of row r, summed as Σ(q−x)² so that duplicates give exactly 0; inf where j is −1."""
+def list_distances(Q, X, row_of, lists, within):
+    """‖qᵣ − xⱼ‖² for the entries j of row r, summed as Σ(q−x)² so that duplicates give exactly 0; inf where j is −1.
+
+    Sample j is row row_of[j] of X, or row j if `row_of` is empty. Beyond within[r] distances are inf; a sum in the precision
+    of X, which errs by less than the margin, rules most of these out.
+    """
     rows, width = lists.shape
-    out = np.empty((rows, width), X.dtype)
+    out = np.full((rows, width), np.inf, X.dtype)
+    margin = 1.0 + (X.shape[1] + 8) * np.finfo(X.dtype).eps
     for r in prange(rows):
         for s in range(width):
             j = lists[r, s]
             if j < 0:
-                out[r, s] = np.inf
                 continue
+            if row_of.size:
+                j = row_of[j]
+            if within[r] < np.inf:
+                rough = X.dtype.type(0.0)
+                for c in range(X.shape[1]):
+                    rough_difference = Q[r, c] - X[j, c]
+                    rough += rough_difference * rough_difference
+                if rough > margin * within[r]:
+                    continue
             total = 0.0
             for c in range(X.shape[1]):
                 difference = np.float64(Q[r, c]) - np.float64(X[j, c])
                 total += difference * difference
             out[r, s] = total
+            if out[r, s] > within[r]:
+                out[r, s] = np.inf
     return out
 
 
 @threaded
-def sparse_list_distances(q_ptr, q_cols, q_data, x_ptr, x_cols, x_data, lists):
+def sparse_list_distances(q_ptr, q_cols, q_data, x_ptr, x_cols, x_data, row_of, lists, within):
     """`list_distances` for CSR rows with sorted columns."""
     rows, width = lists.shape
-    out = np.empty((rows, width), x_data.dtype)
+    out = np.full((rows, width), np.inf, x_data.dtype)
     for r in prange(rows):
         for s in range(width):
             j = lists[r, s]
             if j < 0:
-                out[r, s] = np.inf
                 continue
+            if row_of.size:
+                j = row_of[j]
             total = 0.0
             a, b = q_ptr[r], x_ptr[j]
             while a < q_ptr[r + 1] or b < x_ptr[j + 1]:
@@ -53,6 +69,8 @@ def sparse_list_distances(q_ptr, q_cols, q_data, x_ptr, x_cols, x_data, lists):
                     b += 1
                 total += difference * difference
             out[r, s] = total
+            if out[r, s] > within[r]:
+                out[r, s] = np.inf
     return out
 
 
