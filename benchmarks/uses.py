@@ -40,7 +40,9 @@ def run():
     yield embedding("MNIST 60k", W)
     yield embedding(f"a learned grid, {SIDE}x{SIDE}", jittered_grid())
     X = datasets.molecules().X[:1_000_000]
-    yield million(learn_graph(X, n_neighbors=10, random_state=0), X[:, 5].astype(int))
+    W = learn_graph(X, n_neighbors=10, random_state=0)
+    yield embedding("molecules 1M", W)
+    yield million(W, X[:, 5].astype(int))
 
 
 def draw(y):

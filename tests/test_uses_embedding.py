@@ -5,6 +5,7 @@ import pytest
 import scipy.linalg
 import scipy.sparse as sp
 from sklearn.datasets import load_digits
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.manifold import SpectralEmbedding
 
 from smoothgraph import learn_graph, spectral_embedding
@@ -74,9 +75,18 @@ def test_a_cluster_that_hangs_by_a_thread_is_found(mesh, rng, monkeypatch):
     np.testing.assert_allclose(found.coordinates, up_to_sign(vectors), atol=1e-4)
 
 
-def test_it_is_the_same_every_time(rng):
+@pytest.mark.parametrize("mesh", [9.0, 0.0])
+def test_it_is_the_same_every_time(mesh, rng, monkeypatch):
+    monkeypatch.setattr(embedding, "MESH", mesh)
     W = grid(23, 25, rng)
     np.testing.assert_array_equal(spectral_embedding(W).coordinates, spectral_embedding(W).coordinates)
+
+
+def test_a_missed_accuracy_is_said(rng, monkeypatch):
+    for name, value in {"MESH": 0.0, "ROUNDS": 1, "STEPS": 1, "RESTARTS": 1}.items():
+        monkeypatch.setattr(embedding, name, value)
+    with pytest.warns(ConvergenceWarning, match="right to"):
+        spectral_embedding(grid(23, 25, rng))
 
 
 def test_bad_requests_are_refused(rng):
