@@ -16,7 +16,7 @@ import pytest
 import scipy.sparse as sp
 
 from conftest import blobs
-from smoothgraph import GraphLearner
+from smoothgraph import GraphLearner, learn_graph
 from smoothgraph.__main__ import main
 from smoothgraph.io import read_graph, write_graph
 
@@ -317,6 +317,19 @@ def test_embed_writes_coordinates(tmp_path, table, run):
     frame = pd.read_parquet(out)
     assert frame.columns.tolist() == ["id", "x1", "x2", "x3"]
     np.testing.assert_array_equal(frame[["x1", "x2", "x3"]], spectral_embedding(read_graph(graph).W, 3).coordinates)
+
+
+def test_an_embedding_that_misses_its_accuracy_is_an_exit_code(tmp_path, run, monkeypatch):
+    from smoothgraph.uses import embedding
+
+    graph = tmp_path / "graph.npz"
+    write_graph(graph, learn_graph(np.random.default_rng(0).normal(size=(700, 8)), n_neighbors=10))
+    for name, value in {"MESH": 0.0, "ROUNDS": 1, "STEPS": 1, "RESTARTS": 1}.items():
+        monkeypatch.setattr(embedding, name, value)
+    code, _, errors = run("embed", graph, "-o", tmp_path / "places.csv")
+    assert code == 3
+    assert "warning: After 1 steps the embedding is right to" in errors
+    assert (tmp_path / "places.csv").exists()
 
 
 def test_datasets_are_listed(run, tmp_path):

@@ -281,7 +281,7 @@ def _draw(W, place, labels, ax):
 
 
 def _shade(W, place, labels, ax, pixels=600):
-    """Edges as a grey haze, nodes above them, each pixel in the colour of its most frequent class."""
+    """Edges as a grey haze, nodes above them, each pixel in the colour of its most frequent class, darker for many nodes."""
     from smoothgraph.io._files import need
 
     ds, pd = need("datashader", "smoothgraph[plot]"), need("pandas", "smoothgraph[plot]")
@@ -297,9 +297,11 @@ def _shade(W, place, labels, ax, pixels=600):
     points = pd.DataFrame({"x": place[:, 0], "y": place[:, 1], "kind": kind})
     counts = canvas.points(points, "x", "y", agg=ds.count_cat("kind")).to_numpy()
     image = 1.0 - 0.5 * _even(haze)[:, :, None] * np.ones(3)
-    hit = counts.sum(axis=2) > 0
+    total = counts.sum(axis=2)
+    hit = total > 0
     of_kind = _rgb(NODE if labels is None else _colours(kind.categories)[0])
-    image[hit] = of_kind[counts.argmax(axis=2)[hit]]
+    cover = 0.3 + 0.7 * np.log1p(total[hit]) / np.log1p(total.max())
+    image[hit] += cover[:, None] * (of_kind[counts.argmax(axis=2)[hit]] - image[hit])
     ax.imshow(image, origin="lower", extent=(low[0], high[0], low[1], high[1]), aspect="auto", interpolation="nearest")
     _legend(ax, legend)
 

@@ -112,10 +112,6 @@ def _read(options: dict[str, Any]):
 
 def _fit(X, options: dict[str, Any], progress):
     """A learner with those of the options that are its parameters, fitted; and whether it missed something."""
-    import warnings
-
-    from sklearn.exceptions import ConvergenceWarning
-
     from smoothgraph.io.graphs import read_graph
     from smoothgraph.learner import GraphLearner
 
@@ -124,12 +120,7 @@ def _fit(X, options: dict[str, Any], progress):
         parameters["prior"] = read_graph(parameters["prior"]).W
     if "scale" in parameters:
         parameters["scale"] = _number_or_text(parameters["scale"])
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        learner = GraphLearner(**parameters, verbose=progress).fit(X)
-    for warning in caught:
-        progress.warn(str(warning.message))
-    return learner, any(issubclass(warning.category, ConvergenceWarning) for warning in caught)
+    return progress.watch(lambda: GraphLearner(**parameters, verbose=progress).fit(X))
 
 
 def _number_or_text(text: str | None) -> float | str | None:

@@ -6,6 +6,8 @@ In: what the learner says, stage by stage; metadata of graphs. Out: lines and a 
 import json
 import sys
 import time
+import warnings
+from collections.abc import Callable
 from typing import Any
 
 from rich.console import Console
@@ -42,8 +44,16 @@ class Progress:
             line = Text(f"{time.perf_counter() - self.begin:8.2f} s  {stage:10}  {text}")
             self.console.print(line, soft_wrap=True)
 
-    def warn(self, text: str) -> None:
-        self.console.print(Text(f"warning: {text}", style="yellow"), soft_wrap=True)
+    def watch(self, work: Callable[[], Any]) -> tuple[Any, bool]:
+        """What `work` returns, and whether it warned that it did not converge. Its warnings become lines."""
+        from sklearn.exceptions import ConvergenceWarning
+
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            result = work()
+        for warning in caught:
+            self.console.print(Text(f"warning: {warning.message}", style="yellow"), soft_wrap=True)
+        return result, any(issubclass(warning.category, ConvergenceWarning) for warning in caught)
 
     def _status(self) -> Text:
         now, self.turns = time.perf_counter(), self.turns + 1

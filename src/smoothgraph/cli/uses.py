@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from smoothgraph.cli.app import GraphFile, Json, Quiet, app
+from smoothgraph.cli.app import NOT_CONVERGED, GraphFile, Json, Quiet, app
 
 
 @app.command()
@@ -25,17 +25,20 @@ def propagate(
     """
     import numpy as np
 
-    from smoothgraph.cli.report import show
+    from smoothgraph.cli.report import Progress, show
     from smoothgraph.io.graphs import read_graph
     from smoothgraph.io.tables import read_labels, write_table
     from smoothgraph.uses import label_propagation
 
-    stored = read_graph(graph)
-    ids = _names(stored)
-    given = read_labels(labels, ids, id_column=id_column, label_column=label_column)
-    found = label_propagation(stored.W, given)
-    score = np.where(found.reached, found.scores.max(axis=1), np.nan)
-    write_table(output, {"id": ids, "label": found.labels, "score": score, "given": given != ""})
+    with Progress(quiet) as progress:
+        progress("read", "")
+        stored = read_graph(graph)
+        ids = _names(stored)
+        given = read_labels(labels, ids, id_column=id_column, label_column=label_column)
+        progress("propagate", "")
+        found, missed = progress.watch(lambda: label_propagation(stored.W, given))
+        score = np.where(found.reached, found.scores.max(axis=1), np.nan)
+        write_table(output, {"id": ids, "label": found.labels, "score": score, "given": given != ""})
     facts: dict[str, Any] = {"n": len(ids), "n_given": int((given != "").sum()), "n_reached": int(found.reached.sum())}
     facts["classes"] = {str(name): int((found.labels == name).sum()) for name in found.classes}
     lines = [
@@ -45,6 +48,8 @@ def propagate(
         ("nodes of each class", ", ".join(f"{name} {count:,}" for name, count in facts["classes"].items())),
     ]
     show(facts, lines, as_json=as_json, quiet=quiet)
+    if missed:
+        raise typer.Exit(NOT_CONVERGED)
 
 
 @app.command()
@@ -60,14 +65,17 @@ def embed(
     \b
     smoothgraph embed graph.npz --n-components 3 -o places.csv
     """
-    from smoothgraph.cli.report import show
+    from smoothgraph.cli.report import Progress, show
     from smoothgraph.io.graphs import read_graph
     from smoothgraph.io.tables import write_table
     from smoothgraph.uses import spectral_embedding
 
-    stored = read_graph(graph)
-    found = spectral_embedding(stored.W, n_components)
-    write_table(output, {"id": _names(stored)} | {f"x{j + 1}": column for j, column in enumerate(found.coordinates.T)})
+    with Progress(quiet) as progress:
+        progress("read", "")
+        stored = read_graph(graph)
+        progress("embed", "")
+        found, missed = progress.watch(lambda: spectral_embedding(stored.W, n_components))
+        write_table(output, {"id": _names(stored)} | {f"x{j + 1}": column for j, column in enumerate(found.coordinates.T)})
     facts: dict[str, Any] = {
         "n": stored.W.shape[0],
         "n_embedded": int(found.embedded.sum()),
@@ -79,6 +87,8 @@ def embed(
         ("eigenvalues", ", ".join(f"{value:.6g}" for value in facts["eigenvalues"])),
     ]
     show(facts, lines, as_json=as_json, quiet=quiet)
+    if missed:
+        raise typer.Exit(NOT_CONVERGED)
 
 
 def _names(stored):
