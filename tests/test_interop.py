@@ -100,6 +100,19 @@ def test_pandas_frames(learner):
     assert from_frame(frame).ids.tolist() == IDS
 
 
+def test_dask_arrays_and_frames(learner):
+    import dask.array
+    import dask.dataframe
+
+    in_blocks = GraphLearner(12, random_state=0).fit(dask.array.from_array(X, chunks=(250, 64)))
+    np.testing.assert_array_equal(in_blocks.graph_.toarray(), learner.graph_.toarray())
+    names = sorted(IDS)  # a Dask frame is sorted by its index
+    frame = dask.dataframe.from_pandas(pd.DataFrame(X, index=names).rename(columns=str), npartitions=3)
+    framed = GraphLearner(12, random_state=0).fit(frame)
+    np.testing.assert_array_equal(framed.graph_.toarray(), learner.graph_.toarray())
+    assert framed.ids_.tolist() == names
+
+
 def test_edge_distances_are_distances(learner):
     D = edge_distances(learner)
     i, j = learner.graph_.nonzero()
