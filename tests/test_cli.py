@@ -324,7 +324,7 @@ def test_an_embedding_that_misses_its_accuracy_is_an_exit_code(tmp_path, run, mo
 
     graph = tmp_path / "graph.npz"
     write_graph(graph, learn_graph(np.random.default_rng(0).normal(size=(700, 8)), n_neighbors=10))
-    for name, value in {"MESH": 0.0, "ROUNDS": 1, "STEPS": 1, "RESTARTS": 1}.items():
+    for name, value in {"MESH": 0.0, "ROUNDS": 1, "STEPS": (1,)}.items():
         monkeypatch.setattr(embedding, name, value)
     code, _, errors = run("embed", graph, "-o", tmp_path / "places.csv")
     assert code == 3

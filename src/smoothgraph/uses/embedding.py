@@ -19,7 +19,9 @@ from smoothgraph.uses.systems import factorise
 DENSE = 500  # nodes up to which all eigenvectors are computed at once
 SHIFT = 1e-7  # what makes I − S positive definite; less would drown the solves in rounding
 ACCURACY, ROUNDING = 1e-4, 1e-14  # of (I − S)f = λf: relative to λ, and what rounding leaves
-SPARE, ROUNDS, STEPS, RESTARTS = 2, 30, 3, 20  # columns more than asked for; of conjugate gradients; of LOBPCG, so many times
+ROUNDS, NEARLY = 30, 1e-3  # of conjugate gradients, or until the residual is so much less
+SPARE = 2  # columns more than asked for
+STEPS = 3, 4, 6, 9, 14, 21, 32  # of LOBPCG, before it starts again: what it returns is its best, which may be where it started
 MESH = 9.0  # spread up to which a direct factorisation stays sparse: a learned grid has 6, MNIST and molecules 40
 
 
@@ -138,26 +140,29 @@ def _of_many_dimensions(system, trivial, k):
 
     def nearly_inverse(R):
         right = np.ascontiguousarray(R.reshape(n, -1))
+        scale = np.abs(right).max(axis=0)
         x = np.zeros_like(right)
-        system.solve(right, x, 0.0, ROUNDS)
-        return x
+        system.solve(right / scale, x, NEARLY, ROUNDS)
+        return x * scale
 
     operator, preconditioner = (
         LinearOperator((n, n), matvec=work, matmat=work, dtype=np.float64) for work in (laplacian, nearly_inverse)
     )
     vectors = nearly_inverse(np.random.default_rng(0).normal(size=(n, k + SPARE)))
-    for _ in range(RESTARTS):
+    enough = ROUNDING
+    for steps in STEPS:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # that so few steps have not converged
             values, vectors = lobpcg(
-                operator, vectors, M=preconditioner, Y=trivial[:, None], largest=False, tol=ROUNDING, maxiter=STEPS
+                operator, vectors, M=preconditioner, Y=trivial[:, None], largest=False, tol=enough, maxiter=steps
             )
+        enough = max(0.1 * ACCURACY * values[0], ROUNDING)  # columns that are this right rest: their noise disturbs the others
         off = np.linalg.norm(laplacian(vectors) - vectors * values, axis=0)[:k]
         if (off <= np.maximum(ACCURACY * values[:k], ROUNDING)).all():
             break
     else:
         warnings.warn(
-            f"After {RESTARTS * STEPS} steps the embedding is right to {np.max(off / values[:k]):.1e} of its eigenvalues only. "
+            f"After {sum(STEPS)} steps the embedding is right to {np.max(off / values[:k]):.1e} of its eigenvalues only. "
             "Parts of the graph that hang together by tiny weights make it hard: more neighbours help.",
             ConvergenceWarning,
             stacklevel=4,
