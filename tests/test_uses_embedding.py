@@ -75,6 +75,23 @@ def test_a_cluster_that_hangs_by_a_thread_is_found(mesh, rng, monkeypatch):
     np.testing.assert_allclose(found.coordinates, up_to_sign(vectors), atol=1e-4)
 
 
+@pytest.mark.parametrize("bridge", [1e-9, 1e-5, 1.0])
+def test_two_cliques(bridge):
+    """All of a random start that matters is one eigenvector, which is nearly constant on each clique."""
+    W = sp.block_diag([np.ones((350, 350)), np.ones((250, 250))], format="lil")
+    W.setdiag(0.0)
+    W[0, 599] = W[599, 0] = bridge
+    found = spectral_embedding(W, 2)
+    values, _ = dense(W, 2)
+    np.testing.assert_allclose(found.eigenvalues, values, rtol=1e-6, atol=1e-13)
+    assert (found.coordinates[1:350, 0] > 0).all() != (found.coordinates[350:599, 0] > 0).all()
+
+
+def test_a_complete_graph():
+    W = np.ones((600, 600)) - np.eye(600)
+    np.testing.assert_allclose(spectral_embedding(W, 3).eigenvalues, 600 / 599)
+
+
 @pytest.mark.parametrize("mesh", [9.0, 0.0])
 def test_it_is_the_same_every_time(mesh, rng, monkeypatch):
     monkeypatch.setattr(embedding, "MESH", mesh)

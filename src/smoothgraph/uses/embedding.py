@@ -140,7 +140,7 @@ def _of_many_dimensions(system, trivial, k):
 
     def nearly_inverse(R):
         right = np.ascontiguousarray(R.reshape(n, -1))
-        scale = np.abs(right).max(axis=0)
+        scale = np.maximum(np.abs(right).max(axis=0), 1e-300)  # a column may be right to the last digit
         x = np.zeros_like(right)
         system.solve(right / scale, x, NEARLY, ROUNDS)
         return x * scale
@@ -148,7 +148,8 @@ def _of_many_dimensions(system, trivial, k):
     operator, preconditioner = (
         LinearOperator((n, n), matvec=work, matmat=work, dtype=np.float64) for work in (laplacian, nearly_inverse)
     )
-    vectors = nearly_inverse(np.random.default_rng(0).normal(size=(n, k + SPARE)))
+    start = np.random.default_rng(0).normal(size=(n, k + SPARE))
+    vectors, _ = np.linalg.qr(nearly_inverse(start - np.outer(trivial, trivial @ start)))
     enough = ROUNDING
     for steps in STEPS:
         with warnings.catch_warnings():
