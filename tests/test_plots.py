@@ -131,6 +131,13 @@ def test_many_nodes_are_shaded_in_the_colours_of_their_classes(monkeypatch):
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["left", "right"]
 
 
+def test_many_nodes_in_a_pixel_are_darker_than_one(monkeypatch):
+    monkeypatch.setattr(plots, "MANY", 10)
+    place = np.vstack([np.zeros((50, 2)), [[1.0, 1.0]]])
+    image = np.asarray(plots.graph(sp.csr_matrix((51, 51)), place).images[0].get_array())
+    assert image[0, 0].sum() < image[-1, -1].sum() < 3.0
+
+
 def test_a_neighborhood_is_what_networkx_says(learner):
     G = nx.from_scipy_sparse_array(learner.graph_)
     for hops in (1, 2, 3):

@@ -54,16 +54,6 @@ class Factored:
         )  # fmt: skip
         return int(made.max()), float(largest.max())
 
-    def precondition(self, right: np.ndarray) -> np.ndarray:
-        """About the solution for `right` (n, columns), nodes in the order they came in."""
-        n = self.order.size
-        x = np.empty((self.parent.size, right.shape[1]))
-        x[:n] = right[self.order]
-        _kernels.multilevel_solve(self.low.indptr, self.low.indices, self.factor, self.inverse, self.parent, n, x)
-        out = np.empty_like(right)
-        out[self.order] = x[:n]
-        return out
-
 
 def factorise(W: sp.csr_matrix, d: np.ndarray, excess: np.ndarray | None = None) -> Factored:
     """The matrix diag(d) − W, ready to be solved with.
