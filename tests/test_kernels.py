@@ -28,6 +28,12 @@ def test_node_dual_is_the_root_that_bracketing_finds(costs, guess, upper, base, 
     expected = brentq(excess, -base + 1e-12, top + base, xtol=1e-13, rtol=1e-14, maxiter=500)
     padded = np.empty(costs.size + dual.SIMD)
     padded[: costs.size] = costs
-    s, degree = _kernels.node_dual(padded, dual._pad(padded, costs.size), guess, upper, base, fixed)
+    s, degree, m = _kernels.node_dual(padded, dual._pad(padded, costs.size), guess, upper, base, fixed)
     assert s == pytest.approx(expected, rel=1e-9, abs=1e-9)
     assert degree == pytest.approx(fixed + np.clip((guess - costs) / 2, 0, upper).sum(), rel=1e-9, abs=1e-9)
+    near = 1e-8 * (1 + abs(s))
+    assert (
+        ((s - costs > near) & (s - costs < 2 * upper - near)).sum()
+        <= m
+        <= ((s - costs > -near) & (s - costs < 2 * upper + near)).sum()
+    )

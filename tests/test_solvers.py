@@ -3,11 +3,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.sparse import csr_matrix
 from sklearn.exceptions import ConvergenceWarning
 
 from conftest import blobs, candidates_of
 from cvx import solve_log_model
 from smoothgraph import _kernels
+from smoothgraph.candidates import from_matrix
 from smoothgraph.models import log
 from smoothgraph.solvers import Problem, Status, nodewise, solve
 
@@ -139,6 +141,24 @@ def test_blocks_side_by_side_find_what_strict_order_finds(rng, monkeypatch):
     monkeypatch.setattr(nodewise, "SERIAL", 10**9)
     in_order = solve(problem, tol=1e-10)
     assert abs(in_blocks.weights - in_order.weights).sum() < 1e-4 * in_order.weights.sum()
+
+
+def test_nodes_that_move_at_the_same_time_do_not_rock_each_other(rng):
+    n, length = 16 * nodewise.LANES * nodewise.WAVES, 8
+    apart = n // length  # whole waves: the nodes of a chain i, i + apart, i + 2·apart, … all move at the same time
+    i = np.arange(n - apart)
+    Z = csr_matrix((rng.uniform(1.0, 30.0, i.size), (i, i + apart)), shape=(n, n))
+    Z = Z + Z.T
+    in_order = np.arange(n).reshape(length, apart).T.ravel()  # each chain by itself, one node after the other
+    assert gap_in_sweep(Z, 20) < 2 * gap_in_sweep(Z[in_order][:, in_order], 20)
+
+
+def gap_in_sweep(Z, number):
+    problem = Problem(from_matrix(Z), 1.0)
+    sweeper = nodewise._Sweeper(problem, nodewise.Scratch())
+    lam = np.ones(problem.n)
+    sweeper.first_round(lam)
+    return [sweeper._round(lam, np.arange(problem.n, dtype=np.int32), np.inf) for _ in range(number - 1)][-1]
 
 
 def test_a_warm_start_is_never_slower(rng):

@@ -55,7 +55,7 @@ def _piece(a, count, s, upper):
 def node_dual(a, count, s, upper, base, given):
     """Solve (base + s)·(given + Σⱼ clip((s − aⱼ)/2, 0, upper)) = 1 over a[:count], padded, from the guess s.
 
-    Returns s, and the sum at the guess.
+    Returns s, the sum at the guess, and how many of its terms are free at s.
 
     Newton's method that keeps 1/(base + s) as it is: on each linear piece of the sum the root is that of a quadratic
     (Theorem 1), and the pieces are nested in s, so equal counts mean the same piece and an exact root. The iterates decrease
@@ -74,7 +74,7 @@ def node_dual(a, count, s, upper, base, given):
         m, total = _free(a, count, s)
         if m == last:
             break
-    return s, degree
+    return s, degree, m
 
 
 @compiled
@@ -102,7 +102,7 @@ def _bounded_node_dual(a, count, s, upper, base, given):
         m, total, full = _piece(a, count, s, upper)
         if m == last_m and full == last_full:
             break
-    return s, degree
+    return s, degree, m
 
 
 @threaded
@@ -130,40 +130,68 @@ def _total(values):
     return total
 
 
+@compiled
+def _beside(block, own, waves):
+    """Whether a block runs at the same time as another: every `waves`-th does, and `waves` is a power of two."""
+    apart = np.uint32(block) ^ np.uint32(own)
+    return (apart != 0) & (apart & np.uint32(waves - 1) == 0)
+
+
+@threaded
+def mixed_rows(indptr, indices, waves, shift):
+    """Which nodes have a neighbour in a block that runs beside their own."""
+    n = indptr.size - 1
+    mixed = np.empty(n, np.bool_)
+    for i in prange(n):
+        beside = False
+        for e in range(indptr[i], indptr[i + 1]):
+            beside |= _beside(indices[e] >> shift, i >> shift, waves)
+        mixed[i] = beside
+    return mixed
+
+
 @threaded
 def sweep(
-    nodes, bounds, lanes, begin, end, indices, z, theta, upper, base, given, limit, lam, before, restless, quiet, relax,
-    longest_row,
+    nodes, bounds, waves, shift, mixed, begin, end, indices, z, theta, upper, base, given, limit, lam, before, restless, quiet,
+    relax, longest_row,
 ):  # fmt: skip
     """One round of updates of `nodes`, ascending, in place; returns their shares of the gap before, summed.
 
-    Row i is begin[i] to end[i]. The nodes are cut into blocks at `bounds`, places in `nodes`, of which `lanes` run side by
-    side. Each node sees the newest λ of its neighbours, but for those in a block that runs beside its own, whose λ from
-    `before` it sees: so the result is the same whatever the number of threads. `before` is the same as `lam` when a round
-    begins, and when it ends. Nodes whose share of the gap was more than `quiet` are marked `restless`, with their
-    neighbours. An update goes `relax` times the way to the node's optimum, but not beyond its `limit`, up to which the rows
-    are complete.
+    Row i is begin[i] to end[i]. Node i is in block i >> shift; block b is those of `nodes` at the places bounds[b] to
+    bounds[b + 1]. Every `waves`-th block runs at the same time. Each node sees the newest λ of its neighbours, but for those
+    in a block beside its own, whose λ from `before` it sees: so the result is the same whatever the number of threads. Only
+    nodes that are `mixed` have such neighbours. `before` is the same as `lam` when a round begins, and when it ends. Nodes
+    whose share of the gap was more than `quiet` are marked `restless`, with their neighbours. An update goes `relax` times
+    the way to the node's optimum, but not beyond its `limit`, up to which the rows are complete.
     """
+    lanes = (bounds.size - 1) // waves
     shares = np.zeros(bounds.size - 1)
-    for wave in range((bounds.size - 1) // lanes):
+    for wave in range(waves):
         for lane in prange(lanes):
-            block = nodes[bounds[wave * lanes + lane] : bounds[wave * lanes + lane + 1]]
-            if block.size == 0:
-                continue
-            first, size = block[0], np.uint32(block[-1] - block[0] + 1)
+            own = lane * waves + wave
             a = np.empty(longest_row + SIMD)
             total = 0.0
-            for i in block:
+            for i in nodes[bounds[own] : bounds[own + 1]]:
                 row, count, was = begin[i], end[i] - begin[i], lam[i]
                 if count == 0:  # up to its limit no edge has weight
                     lam[i] = min(limit[i], 1.0 / given[i] - base[i] if given[i] > 0.0 else np.inf)
                     continue
-                for s in range(count):
-                    j = indices[row + s]
-                    lam_j = lam[j] if np.uint32(j - first) < size else before[j]
-                    a[s] = 2.0 * theta * z[row + s] - lam_j
-                best, degree = node_dual(a, _pad(a, count), was, upper, base[i], given[i])
-                goal = max(was + relax * (best - was), 0.5 * (best - base[i]))  # λ at least halves
+                if mixed[i]:
+                    for s in range(count):
+                        j = indices[row + s]
+                        lam_j = before[j] if _beside(j >> shift, own, waves) else lam[j]
+                        a[s] = 2.0 * theta * z[row + s] - lam_j
+                else:
+                    for s in range(count):
+                        a[s] = 2.0 * theta * z[row + s] - lam[indices[row + s]]
+                best, degree, m = node_dual(a, _pad(a, count), was, upper, base[i], given[i])
+                stride = relax
+                if mixed[i]:  # nodes that move at the same time rock each other, if each goes all the way
+                    beside = 0
+                    for s in range(count):
+                        beside += (a[s] < best) & _beside(indices[row + s] >> shift, own, waves)
+                    stride /= 1.0 + beside / (2.0 / (base[i] + best) ** 2 + m)
+                goal = max(was + stride * (best - was), 0.5 * (best - base[i]))  # λ at least halves
                 lam[i] = min(goal, limit[i])
                 if lam[i] == was:  # at its limit
                     continue
@@ -176,9 +204,9 @@ def sweep(
                     for s in range(count):
                         if a[s] < top:
                             restless[indices[row + s]] = True  # several threads may write it: all write the same
-            shares[wave * lanes + lane] = total
-        for place in prange(bounds[wave * lanes], bounds[wave * lanes + lanes]):
-            before[nodes[place]] = lam[nodes[place]]
+            shares[own] = total
+    for place in prange(nodes.size):
+        before[nodes[place]] = lam[nodes[place]]
     return _total(shares)
 
 

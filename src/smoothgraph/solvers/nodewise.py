@@ -17,12 +17,12 @@ from smoothgraph import _kernels
 from smoothgraph.solvers import interior
 from smoothgraph.solvers.problem import Ascent, Problem, Solution, mean_psi, rows, solution_at
 
-LANES, WAVES = 8, 16  # a sweep is WAVES times LANES blocks side by side
+LANES, WAVES = 16, 64  # a sweep is WAVES times LANES blocks side by side; WAVES is a power of two
 SERIAL = 5_000  # below as many nodes a sweep is too short for threads
 FEW = 0.05  # up to this share of the nodes is swept over all allowed edges
-RELAX = 1.1  # times the way to its optimum goes a node; with more, blocks side by side may rock each other
-FIRST_ROUNDS = 2  # of all nodes over all allowed edges, from a cold start
-MARGIN = 0.1  # live edges are those that can have weight while no λ rises by more than this share
+RELAX = 1.25  # times the way to its optimum goes a node
+MARGIN = 0.2  # live edges are those that can have weight while no λ rises by more than this share
+ROUGH = 300  # times the gap asked for: down to it every node is swept, since nearly every one would be marked
 COARSE = 1e-8  # a gap up to which sweeps are best; then a leap, and sweeps again
 REST = 0.2  # of the gap asked for may be left to the nodes that are restless still
 VISITS, CREEPING = 20, 40  # visits per node on average, and rounds of few nodes, before something else is tried
@@ -61,7 +61,7 @@ def ascend(problem: Problem, tol: float, max_iter: int, lam=None, restless=None,
     if lam is None:
         indptr, _, z, theta, _ = problem.arrays_less_base
         lam = _kernels.start_dual(indptr, z, theta, problem.base)
-        n_iter += sweeper.first_rounds(lam)
+        n_iter += sweeper.first_round(lam)
         n_iter += sweeper.settle(lam, max(tol, COARSE), max_iter - n_iter)
     else:
         lam = lam.copy()
@@ -107,15 +107,15 @@ class _Sweeper:
         self.live_limit = np.full(self.n, -np.inf)
         self.before = np.empty(self.n)
         self.restless = np.zeros(self.n, np.bool_)
+        self.shift = (-(-self.n // (LANES * WAVES)) - 1).bit_length()  # node i is in block i >> shift
+        self.mixed = _kernels.mixed_rows(*self.allowed[:2], WAVES, self.shift)
 
-    def first_rounds(self, lam):
-        """Sweeps of all nodes; returns their number."""
-        everybody = np.arange(self.n, dtype=np.int32)
+    def first_round(self, lam):
+        """A sweep of all nodes over all allowed edges, after which λ is good enough to tell which of them are live."""
         self._allow_all()
         self.before[:] = lam
-        for _ in range(FIRST_ROUNDS):
-            self._round(lam, everybody, np.inf)
-        return FIRST_ROUNDS
+        self._round(lam, np.arange(self.n, dtype=np.int32), np.inf, 1.0)
+        return 1
 
     def settle(self, lam, tol, most, restless=None):
         """Update all nodes, or those marked, then those far from their optimum, or next to one that was, until all rest.
@@ -131,15 +131,18 @@ class _Sweeper:
                 self._choose_live(lam)
             else:
                 self._allow_all()
-            share = np.inf
+            share, rough = np.inf, nodes.size == self.n
             while nodes.size and share > REST * tol * self.n:
                 if visits <= 0 or creeping <= 0 or rounds >= most:
                     return rounds
-                share = self._round(lam, nodes, tol)
+                share = self._round(lam, nodes, np.inf if rough else tol)
                 rounds += 1
                 visits -= nodes.size
                 creeping -= nodes.size <= few
-                nodes = self._take_restless()
+                if rough:
+                    rough = share > ROUGH * tol * self.n
+                else:
+                    nodes = self._take_restless()
             nodes = np.flatnonzero(lam >= self.limit).astype(np.int32)
         return rounds
 
@@ -164,22 +167,22 @@ class _Sweeper:
         self.limit = np.full(self.n, np.inf)
         self.rows, self.longest_row = rows(self.allowed), int(np.diff(self.allowed[0]).max())
 
-    def _round(self, lam, nodes, quiet):
+    def _round(self, lam, nodes, quiet, relax=RELAX):
         constants = self.theta, self.upper, self.problem.base, self.given, self.limit
-        marks = self.before, self.restless, quiet, RELAX
-        return _kernels.sweep(nodes, *_blocks(nodes.size), *self.rows, *constants, lam, *marks, self.longest_row)
+        marks = self.before, self.restless, quiet, relax
+        blocks = *self._blocks(nodes), self.mixed
+        return _kernels.sweep(nodes, *blocks, *self.rows, *constants, lam, *marks, self.longest_row)
+
+    def _blocks(self, nodes):
+        """(bounds, waves, shift) of the blocks that these nodes are swept in."""
+        if nodes.size < SERIAL:
+            return np.array([0, nodes.size]), 1, 31
+        return np.searchsorted(nodes, np.arange(LANES * WAVES + 1) << self.shift), WAVES, self.shift
 
     def _take_restless(self):
         nodes = np.flatnonzero(self.restless).astype(np.int32)
         self.restless[nodes] = False
         return nodes
-
-
-def _blocks(count):
-    """(bounds, lanes) that so many nodes are swept in."""
-    if count < SERIAL:
-        return np.array([0, count]), 1
-    return np.linspace(0, count, LANES * WAVES + 1).astype(np.int64), LANES
 
 
 def _leap(sweeper, before, tol):
