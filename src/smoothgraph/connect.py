@@ -5,8 +5,9 @@ forbids isolated nodes, not isolated pairs; the ℓ2 model not even those.
 
 The cost of a pair without weight is θz − (λᵢ+λⱼ)/2 ≥ 0: how much nearer it would have to be to get any. Parts are joined by a
 spanning forest of least cost, first with allowed edges; where these leave parts, with the cheapest pairs found by a search. An
-edge that joins gets the smaller of the mean weights of its two ends, and the problem is solved anew with that weight given:
-everything else is optimal, and the duality gap and the support certificate prove it of the problem as it is then.
+edge that joins gets the smaller of the mean weights its two ends had before any was joined, and the problem is solved anew with
+that weight given: everything else is optimal, and the duality gap and the support certificate prove it of the problem as it is
+then.
 """
 
 import warnings
@@ -25,6 +26,7 @@ from smoothgraph.settle import Settled
 from smoothgraph.solvers.problem import rows
 
 ROUNDS, FIRST = 30, 2  # of joining, and landing on the wanted degree; the first coarse, without a certificate
+COARSER = 100  # times the tolerance is that of the first rounds; with more, an edge of little weight may be taken for none
 DRIFT = 0.003  # of the degree, relative, that joining a few more may leave: 0.01 is promised, and landing is within 0.006
 SEARCHED = 1024  # samples that look for a pair outside their part, over all parts, in one round of the search
 
@@ -36,14 +38,14 @@ def connect(settled: Settled, recipe: Recipe, samples, resettle: Callable[..., S
     the θ that gives the wanted degree. A joining edge may make another give way, and θ follows the edges that came in: so
     there are a few rounds. The first are coarse and do without a certificate, since others follow that change it all.
     """
-    landed, wanted = True, recipe.mean_degree(settled.point)
+    landed, wanted, weights = True, recipe.mean_degree(settled.point), _mean_weights(settled)
     for turn in range(ROUNDS):
         labels = _parts(settled, recipe.joints)
         i, j, z = _cheapest_pairs(settled, recipe, labels, samples)
         drift = abs(recipe.mean_degree(settled.point) / wanted - 1.0)
         if i.size:
             say(f"{labels.max() + 1} parts joined by {i.size} edges")
-            recipe = recipe.with_joints(_add(recipe.joints, settled, i, j))
+            recipe = recipe.with_joints(_add(recipe.joints, i, j, np.minimum(weights[i], weights[j])))
             candidates = add_pairs(settled.support.candidates, i, j, z.astype(settled.support.candidates.z.dtype))
             settled = replace(settled, support=replace(settled.support, candidates=candidates))
         elif not recipe.joints.i.size or (turn > FIRST and (landed or drift <= DRIFT)):
@@ -126,11 +128,14 @@ def _who_searches(labels):
     return order[(place % step == 0) & (labels[order] != largest)].astype(np.int32)
 
 
-def _add(joints, settled, i, j):
-    """More edges that join, each with the smaller mean weight of its ends; a node without edges has the mean of all."""
+def _mean_weights(settled):
+    """Of each node's edges; a node without edges has the mean of all."""
     point = settled.point
     free = point.degree - settled.problem.given
     means = np.where(point.active > 0, free / np.maximum(point.active, 1), free.sum() / point.active.sum())
-    weights = np.minimum(means[i], means[j]) * settled.problem.shrink
+    return means * settled.problem.shrink
+
+
+def _add(joints, i, j, weights):
     new = np.minimum(i, j), np.maximum(i, j), weights
     return Joints(*(np.concatenate(parts) for parts in zip((joints.i, joints.j, joints.weights), new, strict=True)))

@@ -16,12 +16,12 @@ from threadpoolctl import threadpool_limits
 from smoothgraph import _checks, _kernels, baselines
 from smoothgraph.candidates import Candidates, add_graph, from_all_pairs, from_lists, from_matrix
 from smoothgraph.certify import Support
-from smoothgraph.connect import connect
+from smoothgraph.connect import COARSER, connect
 from smoothgraph.graph import Fitted, by_nodes, new_rows, scale_factor, solution_by_rows
 from smoothgraph.neighbors import NeighborLists, choose_backend, ordered_neighbors
 from smoothgraph.recipe import Recipe
 from smoothgraph.samples import DistanceMatrix, Samples
-from smoothgraph.settle import COARSE_GAP, settle
+from smoothgraph.settle import settle
 from smoothgraph.solvers import daitch, l2
 from smoothgraph.solvers.problem import Solution
 from smoothgraph.theta import nearest_distances, node_thetas, theta_bounds
@@ -93,8 +93,8 @@ class GraphLearner(TransformerMixin, BaseEstimator):
         some seconds of comparing nodes with every sample. `n_incomplete_` says how many nodes were left. The models "hard"
         and "soft" look at all pairs up to 10,000 samples; beyond that they stay with the lists, and no node is certified.
     connect : bool, default False
-        Join the parts of the graph into one, at the least cost: a few edges, `joining_edges_`, get the smaller of their two
-        ends' mean weights, and everything else is optimal given that. For the log and ℓ2 models.
+        Join the parts of the graph into one, at the least cost: a few edges, `joining_edges_`, get the smaller of the
+        mean weights that their two ends had, and everything else is optimal given that. For the log and ℓ2 models.
     theta : float, optional
         Set θ by hand; `n_neighbors` then only sets the length of the lists, and the neighbours that `locality` looks at.
     alpha, beta : float, optional
@@ -361,7 +361,7 @@ class GraphLearner(TransformerMixin, BaseEstimator):
 
         def resettle(settled, recipe, changed, certify):
             where = settled.support, settled.problem.theta, wanted if changed is None else None
-            complete, tol = self.complete and certify, self.tol if certify else max(self.tol, COARSE_GAP)
+            complete, tol = self.complete and certify, self.tol if certify else COARSER * self.tol
             return settle(*where, recipe, start=settled, changed=changed, complete=complete, tol=tol, say=say, **common)
 
         with self._stage("solve") as say:
