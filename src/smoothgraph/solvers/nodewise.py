@@ -108,7 +108,7 @@ class _Sweeper:
         self.before = np.empty(self.n)
         self.restless = np.zeros(self.n, np.bool_)
         self.shift = (-(-self.n // (LANES * WAVES)) - 1).bit_length()  # node i is in block i >> shift
-        self.mixed = _kernels.mixed_rows(*self.allowed[:2], WAVES, self.shift)
+        self.mixed = None
 
     def first_round(self, lam):
         """A sweep of all nodes over all allowed edges, after which λ is good enough to tell which of them are live."""
@@ -170,14 +170,15 @@ class _Sweeper:
     def _round(self, lam, nodes, quiet, relax=RELAX):
         constants = self.theta, self.upper, self.problem.base, self.given, self.limit
         marks = self.before, self.restless, quiet, relax
-        blocks = *self._blocks(nodes), self.mixed
-        return _kernels.sweep(nodes, *blocks, *self.rows, *constants, lam, *marks, self.longest_row)
+        return _kernels.sweep(nodes, *self._blocks(nodes), *self.rows, *constants, lam, *marks, self.longest_row)
 
     def _blocks(self, nodes):
-        """(bounds, waves, shift) of the blocks that these nodes are swept in."""
+        """(bounds, waves, shift, mixed) of the blocks that these nodes are swept in: who is mixed has neighbours beside it."""
         if nodes.size < SERIAL:
-            return np.array([0, nodes.size]), 1, 31
-        return np.searchsorted(nodes, np.arange(LANES * WAVES + 1) << self.shift), WAVES, self.shift
+            return np.array([0, nodes.size]), 1, 31, np.zeros(self.n, np.bool_)
+        if self.mixed is None:
+            self.mixed = _kernels.mixed_rows(*self.allowed[:2], WAVES, self.shift)
+        return np.searchsorted(nodes, np.arange(LANES * WAVES + 1) << self.shift), WAVES, self.shift, self.mixed
 
     def _take_restless(self):
         nodes = np.flatnonzero(self.restless).astype(np.int32)
