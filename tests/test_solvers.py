@@ -8,7 +8,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from conftest import blobs, candidates_of
 from cvx import solve_log_model
-from smoothgraph import _kernels
+from smoothgraph import GraphLearner, _kernels
 from smoothgraph.candidates import from_matrix
 from smoothgraph.models import log
 from smoothgraph.solvers import Problem, Status, nodewise, solve
@@ -195,6 +195,19 @@ def test_many_far_outliers(rng, max_weight):
     solution = solve(problem, tol=1e-6)
     assert solution.status is Status.CONVERGED
     assert np.diff(solution.weights.indptr).min() > 0
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_heavy_tails(monkeypatch, seed):
+    """Groups of outliers far from each other, at all scales: the more leaps are no help, the more nodes move at once."""
+    monkeypatch.setattr(nodewise, "DIRECT", 1000)
+    learner = GraphLearner(5).fit(np.random.default_rng(seed).lognormal(sigma=2.5, size=(1500, 4)))
+    x = learner.graph_ @ np.ones(1500) * learner.solution_.dual
+    assert np.mean(x - 1.0 - np.log(x)) <= 1e-6
+    assert learner.n_incomplete_ == 0
+    monkeypatch.setattr(nodewise, "DOUBLINGS", 0)
+    with pytest.warns(ConvergenceWarning, match="no edge yet"):
+        GraphLearner(5).fit(np.random.default_rng(seed).lognormal(sigma=2.5, size=(1500, 4)))
 
 
 @pytest.mark.parametrize("max_weight", [0.05, 0.2, 0.5])

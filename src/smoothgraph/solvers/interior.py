@@ -22,6 +22,8 @@ from smoothgraph.solvers.problem import mean_psi
 STEPS = 100
 SHORT = 0.95  # of the way to where a variable would become 0
 START = 100.0  # τ at first
+IDLE = 10  # steps after which τ is not even halved: rounding leaves no more
+BLOCKED = 0.1  # after a step that could go no further than this share of its way the second order is no help
 LEAST = 0.1  # times as large at least becomes τ after a step that could not go its whole way
 
 
@@ -31,17 +33,23 @@ def move(problem, lam: np.ndarray, nodes: np.ndarray, tol: float) -> np.ndarray:
     base, given, upper = problem.base[nodes], problem.given[nodes], problem.arrays_less_base[-1]
     at = _on_the_path(lam[nodes], 0.5 * (S.T @ lam[nodes] - q), upper, START)
     best, best_gap, a = at.x, np.inf, 0.0
+    least, idle = np.inf, 0
     for _ in range(STEPS):
         step = _Step(S, q, base, given, at)
         if step.failed:
             break
-        way = step.corrected(0.0 if a > 0.9 else LEAST)
+        way = step.corrected(0.0 if a > 0.9 else LEAST, float(a > BLOCKED))
         a = min(1.0, SHORT * step.longest(way))
         at = _Point(*(value + a * change for value, change in zip(at, way, strict=True)))
+        if not np.isfinite(at.x).all():
+            break
         gap = mean_psi((base + at.x) * (given + S @ np.clip(0.5 * (S.T @ at.x - q), 0.0, upper)))
-        if gap < best_gap:
+        if gap < best_gap or best_gap == np.inf:  # rounding may leave a node without weight, and yet this is the way
             best, best_gap = at.x, gap
-        if gap <= tol:
+        tau = np.mean(at.w * at.mu)
+        idle = 0 if tau < 0.5 * least else idle + 1
+        least = min(tau, least)
+        if gap <= tol or idle > IDLE:
             break
     moved = lam.copy()
     moved[nodes] = best
@@ -109,15 +117,16 @@ class _Step:
         except RuntimeError:  # singular to working precision: λ of very different sizes
             self.failed = True
 
-    def corrected(self, least):
-        """The direction that aims at a smaller τ and takes the second order of a step to τ = 0 into account."""
+    def corrected(self, least, second):
+        """The direction that aims at a smaller τ and takes `second` times the second order of a step to τ = 0 into account."""
         at, ones = self.at, 1.0 - self.lam * self.degree
         first = self.direction(-at.w * at.mu, -at.s * at.nu if self.bounded else 0.0, ones)
         a = self.longest(first)
         tau = self.mean_product(first, 0.0)
         goal = tau * max((self.mean_product(first, a) / tau) ** 3, least)
-        upper = goal - at.s * at.nu - first.s * first.nu if self.bounded else 0.0
-        return self.direction(goal - at.w * at.mu - first.w * first.mu, upper, ones - first.x * (self.S @ first.w))
+        lower = goal - at.w * at.mu - second * first.w * first.mu
+        upper = goal - at.s * at.nu - second * first.s * first.nu if self.bounded else 0.0
+        return self.direction(lower, upper, ones - second * first.x * (self.S @ first.w))
 
     def mean_product(self, way, a):
         """The mean of wμ and sν after going so far."""

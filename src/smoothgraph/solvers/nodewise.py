@@ -28,6 +28,7 @@ REST = 0.2  # of the gap asked for may be left to the nodes that are restless st
 VISITS, CREEPING = 20, 40  # visits per node on average, and rounds of few nodes, before something else is tried
 CG_ROUNDS, CG_TOL = 20, 0.03  # how well a Newton step is solved for
 DIRECT = 60_000  # nodes that have together at most so many allowed edges are moved to their joint optimum at once
+DOUBLINGS = 4  # of that number, one for every leap that did not help
 STALLED = 10  # leaps after which the gap is not even halved: rounding leaves no more
 SHARES = 64  # that sums are cut into, whatever the number of threads
 PARTS = 8  # that the live edges are chosen in; with many, huge pages of memory would be used at the end of each
@@ -69,7 +70,7 @@ def ascend(problem: Problem, tol: float, max_iter: int, lam=None, restless=None,
     point = sweeper.evaluate(lam)
     best, stalled = point.gap, 0
     while point.gap > tol and n_iter < max_iter and stalled < STALLED:
-        point = _leap(sweeper, point, tol)
+        point = _leap(sweeper, point, tol, DIRECT << min(stalled, DOUBLINGS))
         n_iter += 1
         if point.gap > tol:
             lam = point.lam.copy()
@@ -186,22 +187,30 @@ class _Sweeper:
         return nodes
 
 
-def _leap(sweeper, before, tol):
-    """The point after what sweeps would take long for, or the same if that is no ascent of the dual.
+def _leap(sweeper, before, tol, direct):
+    """The point after what sweeps would take long for, or the same if that is no ascent of the dual."""
+    with np.errstate(all="ignore"):  # of λ of very different sizes rounding may leave nothing: such a step is refused
+        return _line_search(sweeper, before, _step(sweeper, before, tol, direct))
 
-    The nodes that are not at their optimum, and their neighbours, move: to their joint optimum if they are few, else by a
-    semismooth Newton step.
+
+def _step(sweeper, before, tol, direct):
+    """The nodes that are not at their optimum, and their neighbours, to their joint optimum if they are few.
+
+    That is, if they have together at most `direct` allowed edges. Else a semismooth Newton step of all.
     """
     problem = sweeper.problem
     free = sweeper.free_edges(before.lam)
     moving = np.abs(before.degree * (before.lam + problem.base) - 1.0) > np.sqrt(0.1 * tol)
     free_graph = csr_matrix((np.ones(free[1].size, np.bool_), free[1], free[0]), shape=(problem.n, problem.n))
     moving = np.flatnonzero(moving | (free_graph @ moving))
-    dual = _dual_value(problem, before)
-    if np.diff(problem.candidates.indptr)[moving].sum() <= DIRECT:
-        step = interior.move(problem, before.lam, moving, 0.1 * tol) - before.lam
-    else:
-        step = _newton_step(problem, before, free)
+    if np.diff(problem.candidates.indptr)[moving].sum() <= direct:
+        return interior.move(problem, before.lam, moving, 0.1 * tol) - before.lam
+    return _newton_step(problem, before, free)
+
+
+def _line_search(sweeper, before, step):
+    """The point after as much of the step as makes the dual rise."""
+    problem, dual = sweeper.problem, _dual_value(sweeper.problem, before)
     lam = before.lam + problem.base
     t = min(1.0, 0.9 / max(np.max(-step / lam), 1e-300))  # λ stays positive
     while t > 1e-3:
