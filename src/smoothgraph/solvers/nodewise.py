@@ -22,7 +22,7 @@ SERIAL = 5_000  # below as many nodes a sweep is too short for threads
 FEW = 0.05  # up to this share of the nodes is swept over all allowed edges
 RELAX = 1.25  # times the way to its optimum goes a node
 MARGIN = 0.2  # live edges are those that can have weight while no λ rises by more than this share
-ROUGH = 300  # times the gap asked for: down to it every node is swept, since nearly every one would be marked
+ROUGH, ROUGH_ROUNDS = 300, 8  # down to so many times the gap asked for every node is swept, since nearly all would be marked
 COARSE = 1e-8  # a gap up to which sweeps are best; then a leap, and sweeps again
 REST = 0.2  # of the gap asked for may be left to the nodes that are restless still
 VISITS, CREEPING = 20, 40  # visits per node on average, and rounds of few nodes, before something else is tried
@@ -141,7 +141,7 @@ class _Sweeper:
                 visits -= nodes.size
                 creeping -= nodes.size <= few
                 if rough:
-                    rough = share > ROUGH * tol * self.n
+                    rough = share > ROUGH * tol * self.n and rounds < ROUGH_ROUNDS  # a few outliers may have a large share
                 else:
                     nodes = self._take_restless()
             nodes = np.flatnonzero(lam >= self.limit).astype(np.int32)
