@@ -47,6 +47,19 @@ def test_a_connected_graph_is_left_alone(rng):
     np.testing.assert_array_equal(plain.graph_.toarray(), joined.graph_.toarray())
 
 
+@pytest.mark.parametrize("options", [{}, {"locality": 1.0}, {"prior_strength": 1.0}])
+def test_a_joining_edge_has_the_smaller_mean_weight_its_ends_had(options):
+    X = blobs(400, 3, np.random.default_rng(0))
+    if "prior_strength" in options:
+        options = {**options, "prior": sp.csr_matrix((400, 400))}
+    apart = GraphLearner(3, theta=2.0, tol=1e-12, **options).fit(X).graph_
+    joined = GraphLearner(3, theta=2.0, tol=1e-12, connect=True, **options).fit(X)
+    means = (apart @ np.ones(400)) / np.diff(apart.indptr)
+    i, j = joined.joining_edges_.T
+    assert i.size > 10
+    np.testing.assert_allclose(np.asarray(joined.graph_[i, j]).ravel(), np.minimum(means[i], means[j]), rtol=1e-4)
+
+
 @pytest.mark.parametrize("options", [{}, {"max_weight": 0.5}, {"locality": 1.0}])
 def test_everything_else_is_optimal_given_the_joining_edges(options):
     """CVXPY over all other pairs, with the weights of the joining edges given."""

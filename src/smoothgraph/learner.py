@@ -21,7 +21,7 @@ from smoothgraph.graph import Fitted, by_nodes, new_rows, scale_factor, solution
 from smoothgraph.neighbors import NeighborLists, choose_backend, ordered_neighbors
 from smoothgraph.recipe import Recipe
 from smoothgraph.samples import DistanceMatrix, Samples
-from smoothgraph.settle import settle
+from smoothgraph.settle import COARSE_GAP, settle
 from smoothgraph.solvers import daitch, l2
 from smoothgraph.solvers.problem import Solution
 from smoothgraph.theta import nearest_distances, node_thetas, theta_bounds
@@ -361,7 +361,8 @@ class GraphLearner(TransformerMixin, BaseEstimator):
 
         def resettle(settled, recipe, changed, certify):
             where = settled.support, settled.problem.theta, wanted if changed is None else None
-            complete, tol = self.complete and certify, self.tol if certify else COARSER * self.tol
+            coarse = max(self.tol, min(COARSER * self.tol, COARSE_GAP))
+            complete, tol = self.complete and certify, self.tol if certify else coarse
             return settle(*where, recipe, start=settled, changed=changed, complete=complete, tol=tol, say=say, **common)
 
         with self._stage("solve") as say:

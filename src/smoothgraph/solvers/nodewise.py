@@ -58,15 +58,14 @@ def ascend(problem: Problem, tol: float, max_iter: int, lam=None, restless=None,
     differs in those nodes only; `scratch` is memory that several solves share.
     """
     sweeper = _Sweeper(problem, scratch or Scratch())
-    n_iter = 0
     if lam is None:
         indptr, _, z, theta, _ = problem.arrays_less_base
         lam = _kernels.start_dual(indptr, z, theta, problem.base)
-        n_iter += sweeper.first_round(lam)
-        n_iter += sweeper.settle(lam, max(tol, COARSE), max_iter - n_iter)
+        sweeper.first_round(lam)
+        n_iter = 1 + sweeper.settle(lam, max(tol, COARSE), max_iter - 1)
     else:
         lam = lam.copy()
-        n_iter += sweeper.settle(lam, tol, max_iter, restless)
+        n_iter = sweeper.settle(lam, tol, max_iter, restless)
     point = sweeper.evaluate(lam)
     best, stalled = point.gap, 0
     while point.gap > tol and n_iter < max_iter and stalled < STALLED:
@@ -116,7 +115,6 @@ class _Sweeper:
         self._allow_all()
         self.before[:] = lam
         self._round(lam, np.arange(self.n, dtype=np.int32), np.inf, 1.0)
-        return 1
 
     def settle(self, lam, tol, most, restless=None):
         """Update all nodes, or those marked, then those far from their optimum, or next to one that was, until all rest.
