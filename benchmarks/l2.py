@@ -29,32 +29,32 @@ def measure(name, X):
     lists = find_neighbors(samples, 3 * K, choose_backend("approximate", samples, random_state=0))
     bounds = theta_bounds(lists, K, "l2")
     problem = L2Problem(from_lists(lists), float(np.sqrt(bounds.lower * bounds.upper)))
-    l2.ascend(problem, GAP, 100)
-    seconds = []
-    for _ in range(3):
-        start = time.perf_counter()
-        point = l2.ascend(problem, GAP, 100)
-        seconds.append(time.perf_counter() - start)
-    theirs = {kind: time_reference(problem, kind) for kind in ("fista", "strongly convex")}
+    point = l2.ascend(problem, GAP, 100)
+    seconds = []  # of ours, one for every few iterations of theirs: both have the good and the bad moments of the machine
+    theirs = {kind: time_reference(problem, kind, seconds) for kind in ("fista", "strongly convex")}
     best = min(theirs, key=lambda kind: theirs[kind][0])
+    ours = float(np.median(seconds))
     return {
         "benchmark": f"l2 model to relative gap {GAP}, {name}, k={K}",
-        "newton_seconds": min(seconds),
+        "newton_seconds": ours,
         "newton_steps": point.n_iter,
         "degree": float(point.active.mean()),
         "nodes_without_edge": int(np.count_nonzero(point.active == 0)),
         **{f"{kind.replace(' ', '_')}_seconds": theirs[kind][0] for kind in theirs},
         **{f"{kind.replace(' ', '_')}_iterations": theirs[kind][1] for kind in theirs},
         "difference_of_objectives": abs(theirs[best][2] / (l2.finish(problem, point, GAP, 0.0).objective) - 1.0),
-        "ratio": theirs["fista"][0] / min(seconds),
-        "ratio_to_the_better": theirs[best][0] / min(seconds),
+        "ratio": theirs["fista"][0] / ours,
+        "ratio_to_the_better": theirs[best][0] / ours,
         "wanted": "ratio >= 50",
-        "ok": theirs["fista"][0] / min(seconds) >= 50,
+        "ok": theirs["fista"][0] / ours >= 50,
     }
 
 
-def time_reference(problem, kind, most=20_000):
-    """Seconds of iterations alone until the gap, by the definitions of objective and dual, is reached."""
+def time_reference(problem, kind, ours, most=20_000):
+    """Seconds of iterations alone until the gap, by the definitions of objective and dual, is reached.
+
+    To `ours` go the seconds of our solver, timed in turns with it.
+    """
     edges, alpha = problem.candidates, 0.5 / problem.theta
     upper = np.flatnonzero(edges.nodes < edges.indices)
     i, j, z = edges.nodes[upper], edges.indices[upper], edges.z[upper].astype(np.float64)
@@ -64,6 +64,9 @@ def time_reference(problem, kind, most=20_000):
     scheme.iterate(1)  # compiles
     scheme = Reference(edges, alpha, kind)
     for iterations in range(CHECK_EVERY, most, CHECK_EVERY):
+        start = time.perf_counter()
+        l2.ascend(problem, GAP, 100)
+        ours.append(time.perf_counter() - start)
         start = time.perf_counter()
         scheme.iterate(CHECK_EVERY)
         seconds += time.perf_counter() - start

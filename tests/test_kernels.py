@@ -37,3 +37,25 @@ def test_node_dual_is_the_root_that_bracketing_finds(costs, guess, upper, base, 
         <= m
         <= ((s - costs > -near) & (s - costs < 2 * upper + near)).sum()
     )
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.floats(0.0, 5.0), min_size=1, max_size=30), st.floats(0.1, 4.0), st.floats(0.0, 1.0), st.floats(0.1, 1.0))
+def test_a_node_of_the_l2_model_goes_to_the_root_that_bracketing_finds(z, level, fixed, relax):
+    """Alone, and among neighbours whose λ is known: a star, of which the first node is looked at."""
+    z, n = np.array(z), len(z) + 1
+    lam = np.linspace(-0.5, 1.5, n)
+    indptr = np.concatenate([[0], np.arange(n - 1, 2 * n - 1)])
+    indices = np.concatenate([np.arange(1, n), np.zeros(n - 1)]).astype(np.int32)
+    known = np.full(n, fixed)
+
+    def root(excess):
+        return brentq(excess, level - fixed - 100.0, level + 1e-9, xtol=1e-13, rtol=1e-14, maxiter=500)
+
+    both = np.concatenate([z, z])
+    alone, active = _kernels.start_l2(indptr[:-1], indptr[1:], both, 1.0, known, level, n)
+    assert alone[0] == pytest.approx(root(lambda s: s + fixed + np.maximum(s - z, 0).sum() - level), abs=1e-9)
+    assert (z < alone[0] - 1e-8).sum() <= active[0] <= (z < alone[0] + 1e-8).sum()
+    best = root(lambda s: s + fixed + np.maximum((s + lam[1:]) / 2 - z, 0).sum() - level)
+    moved = _kernels.sweep_l2(indptr, indices, both, 1.0, known, level, relax, lam, n)
+    assert moved[0] == pytest.approx(lam[0] + relax * (best - lam[0]), abs=1e-9)

@@ -24,6 +24,7 @@ STAGES = [
     "_kernels.lists",
     "_kernels.edges",
     "_kernels.dual",
+    "_kernels.l2",
     "_kernels.schemes",
     "_kernels.daitch",
     "_kernels.graphs",

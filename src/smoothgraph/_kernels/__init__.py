@@ -55,6 +55,12 @@ from smoothgraph._kernels.graphs import (
     solve_laplacian,
     weighted_parts,
 )
+from smoothgraph._kernels.l2 import (
+    evaluate_l2,
+    start_l2,
+    sweep_l2,
+    values_l2,
+)
 from smoothgraph._kernels.lists import (
     came_in,
     keep_smallest,
@@ -84,6 +90,7 @@ __all__ = [
     "edges_between",
     "end_sums",
     "evaluate",
+    "evaluate_l2",
     "feasible_shares",
     "fill_rows",
     "hop_counts",
@@ -112,10 +119,13 @@ __all__ = [
     "solve_laplacian",
     "sparse_list_distances",
     "start_dual",
+    "start_l2",
     "stretch_edges",
     "sweep",
+    "sweep_l2",
     "tidy_lists",
     "two_hops",
+    "values_l2",
     "weight_is_new",
     "weighted_edges",
     "weighted_parts",

@@ -282,10 +282,10 @@ def weighted_edges(begin, end, indices, z, theta, upper, lam, below):
 
 
 @threaded
-def conjugate_gradients(indptr, indices, diagonal, right, less, rounds, tol, shares):
+def conjugate_gradients(begin, end, indices, diagonal, right, less, rounds, tol, shares):
     """Solve (diag + ½A − less·11ᵀ/n)x = right, A the 0/1 adjacency matrix, until the residual is `tol` of what it was.
 
-    Sums run over `shares` of the nodes, so that their order is fixed.
+    Row i of A has its entries from begin[i] to end[i]. Sums run over `shares` of the nodes, so that their order is fixed.
     """
     n = right.size
     x, residual, p, Hp = np.zeros(n), right.copy(), right / diagonal, np.empty(n)
@@ -297,7 +297,7 @@ def conjugate_gradients(indptr, indices, diagonal, right, less, rounds, tol, sha
             total, plain = 0.0, 0.0
             for i in range(share * n // shares, (share + 1) * n // shares):
                 neighbours = 0.0
-                for e in range(indptr[i], indptr[i + 1]):
+                for e in range(begin[i], end[i]):
                     neighbours += p[indices[e]]
                 Hp[i] = diagonal[i] * p[i] + 0.5 * neighbours
                 total += p[i] * Hp[i]

@@ -6,8 +6,8 @@ has, so that the same kernels, the same certificate and the same search for θ s
     D(λ) = n + 2Σλᵢ − Σ(λᵢ − λ̄)² − 2Σₑ wₑ²,        ½∇D = 1 − (λ − λ̄) − d,
 
 the multiplier of the sum having been eliminated: at the optimum dᵢ = 1 − (λᵢ − λ̄), which adds up to n. D is concave and
-piecewise quadratic, and Newton's method with a line search ends on the right piece after some ten steps. A node may end
-without an edge: there is no barrier.
+piecewise quadratic: λ of every node alone, and a sweep, find most of the right piece, and Newton's method with a line search
+ends on it after a few steps. A node may end without an edge: there is no barrier.
 """
 
 import time
@@ -19,7 +19,9 @@ from smoothgraph import _kernels
 from smoothgraph.candidates import Candidates
 from smoothgraph.solvers.problem import Ascent, Solution, rows, solution_at
 
-CG_ROUNDS, CG_TOL = 60, 1e-2
+SAMPLE = 1000  # nodes that the level of λ is guessed from
+RELAX = 0.85  # of its way to its optimum goes a node in the sweep before the first Newton step, since all move at once
+CG_ROUNDS, CG_TOL = 60, 3e-2
 SHARES = 64  # that sums are cut into, whatever the number of threads
 ARMIJO = 1e-4
 
@@ -59,11 +61,14 @@ def solve(problem: L2Problem, tol: float = 1e-6, max_iter: int = 1000, lam=None)
 
 def ascend(problem: L2Problem, tol: float, max_iter: int, lam=None, restless=None, scratch=None) -> Ascent:
     """Newton steps on λ; `restless` and `scratch` are for solvers that go node by node."""
-    point = _evaluate(problem, _start(problem, lam))
+    newton = _Newton(problem)
+    point = None if lam is None else newton.evaluate(lam)
+    if point is None or not 0.5 * problem.n <= point.degree.sum() <= 2.0 * problem.n:  # far off, as a λ of another θ may be
+        point = newton.evaluate(newton.start())
     for n_iter in range(max_iter):
         if point.gap <= tol:
             break
-        trial = _step(problem, point)
+        trial = newton.step(point)
         if trial is None:  # rounding leaves no ascent
             break
         point = replace(trial, n_iter=n_iter + 1)
@@ -73,8 +78,8 @@ def ascend(problem: L2Problem, tol: float, max_iter: int, lam=None, restless=Non
 def finish(problem: L2Problem, point: Ascent, tol: float, start: float) -> Solution:
     """The Solution at a point of the ascent, its weights scaled to add up to n; warns if the gap is larger than `tol`."""
     alpha = 0.5 / problem.theta
-    objectives = alpha * _primal(point, problem.given), alpha * _dual(point)
-    return solution_at(point, problem.arrays, _ratio(point, problem.given), point.lam, *objectives, tol, start)
+    primal, dual, ratio = _kernels.values_l2(point.lam, point.degree, point.energy, problem.given)
+    return solution_at(point, problem.arrays, ratio, point.lam, alpha * primal, alpha * dual, tol, start)
 
 
 def new_rows(a: np.ndarray, level: float):
@@ -88,73 +93,58 @@ def new_rows(a: np.ndarray, level: float):
     return lam[:, 0], np.maximum(0.0, 0.5 * (lam - a))
 
 
-def _start(problem, lam):
-    """λ, or the same λ for all, raised or lowered as a whole until the weights add up to n, if they are far from that.
+class _Newton:
+    """Newton steps of one problem, and where to begin them."""
 
-    A λ of another θ may leave no edge any weight, and Newton's method nothing to go by. The sum is a convex function of what
-    is added: Newton's method from above comes near.
-    """
-    n = problem.n
-    lam = np.zeros(n) if lam is None else lam
-    total = float(_kernels.evaluate(*rows(problem.arrays), problem.given, lam)[0].sum())
-    if 0.5 * n <= total <= 2.0 * n:
-        return lam
-    level = 1.0 + problem.theta * float(problem.candidates.z.max()) - float(lam.min())  # every edge has weight
-    for _ in range(100):
-        degree, active, _ = _kernels.evaluate(*rows(problem.arrays), problem.given, lam + level)
-        total = float(degree.sum())
-        if total <= 2.0 * n:
-            break
-        level -= (total - n) / float(active.sum())
-    return lam + level
+    def __init__(self, problem):
+        *self.allowed, self.theta, _ = problem.arrays
+        self.n, self.given = problem.n, problem.given
+        self.longest_row = int(np.diff(self.allowed[0]).max())
+        self.weighted = np.empty(self.n, np.int64), np.empty(self.n, np.int64), np.empty_like(self.allowed[1])
 
+    def start(self):
+        """λ of every node alone, and after a sweep."""
+        lam, _ = self._alone(self._level(), slice(None))
+        level = 1.0 + lam.mean()
+        return _kernels.sweep_l2(*self.allowed, self.theta, self.given, level, RELAX, lam, self.longest_row)
 
-def _evaluate(problem, lam):
-    degree, active, energy = _kernels.evaluate(*rows(problem.arrays), problem.given, lam)
-    point = Ascent(lam, np.inf, 0, degree, active, energy)
-    primal = _primal(point, problem.given)
-    return replace(point, gap=(primal - _dual(point)) / primal)
+    def evaluate(self, lam) -> Ascent:
+        """The point at λ. Its edges with weight, and D, are kept for the step from it."""
+        degree, energy = _kernels.evaluate_l2(*self.allowed, self.theta, self.given, lam, *self.weighted)
+        primal, self.dual, _ = _kernels.values_l2(lam, degree, energy, self.given)
+        active = (self.weighted[1] - self.weighted[0]).astype(np.int32)
+        return Ascent(lam, (primal - self.dual) / primal, 0, degree, active, energy)
 
+    def step(self, point):
+        """The point after a Newton step from that evaluated last, shortened until D rises; None if it does not."""
+        gradient = 1.0 - (point.lam - point.lam.mean()) - point.degree
+        step = self._direction(point, gradient)
+        dual, slope, t = self.dual, 2.0 * float(np.sum(gradient * step)), 1.0
+        while t > 1e-8:
+            trial = self.evaluate(point.lam + t * step)
+            rise = self.dual - dual
+            if rise >= ARMIJO * t * slope or (abs(rise) <= 1e-12 * abs(dual) and trial.gap < point.gap):
+                return trial
+            t *= 0.5
+        return None
 
-def _squares(point):
-    """Σₑ wₑ² + Σᵢ λᵢ·givenᵢ, from Σₑ 2θzw + w² = Σᵢ λᵢ(dᵢ − givenᵢ) − Σₑ wₑ²."""
-    return float(np.sum(point.lam * point.degree) - point.energy.sum())
+    def _direction(self, point, gradient):
+        """(I + ½S_A S_Aᵀ − 11ᵀ/n)⁻¹·gradient, A being the edges with weight."""
+        diagonal = 1.0 + 0.5 * point.active
+        return _kernels.conjugate_gradients(*self.weighted, diagonal, gradient, 1.0, CG_ROUNDS, CG_TOL, SHARES)
 
+    def _level(self):
+        """1 + λ̄ where nodes alone, some of them at regular distances, have that mean: Newton's method, from above."""
+        some, level = slice(None, None, max(1, self.n // SAMPLE)), 1.0
+        for _ in range(100):
+            lam, active = self._alone(level, some)
+            excess = level - 1.0 - float(lam.mean())
+            if 0.0 <= excess <= 0.01:
+                break
+            slope = max(1e-3, 1.0 - float(np.mean(1.0 / (1.0 + active))))
+            level = 2.0 * level if excess < 0.0 else level - excess / slope
+        return level
 
-def _ratio(point, given):
-    """What to multiply the weights by so that all add up to n."""
-    total = float(np.sum(point.degree - given))
-    return (point.lam.size - float(given.sum())) / total if total > 0.0 else np.inf
-
-
-def _primal(point, given):
-    """P/α at the weights, scaled to add up to n."""
-    ratio, squares = _ratio(point, given), _squares(point) - float(np.sum(point.lam * given))
-    linear = float(point.energy.sum()) - squares
-    degree = given + ratio * (point.degree - given)
-    return 2.0 * (ratio * linear + ratio**2 * squares) + float(np.sum(degree**2))
-
-
-def _dual(point):
-    return point.lam.size + 2.0 * point.lam.sum() - np.sum((point.lam - point.lam.mean()) ** 2) - 2.0 * _squares(point)
-
-
-def _step(problem, point):
-    """The point after a Newton step, as long as it has to be shortened for D to rise; None if it does not."""
-    gradient = 1.0 - (point.lam - point.lam.mean()) - point.degree
-    step = _newton_direction(problem, point, gradient)
-    dual, slope, t = _dual(point), 2.0 * float(np.sum(gradient * step)), 1.0
-    while t > 1e-8:
-        trial = _evaluate(problem, point.lam + t * step)
-        rise = _dual(trial) - dual
-        if rise >= ARMIJO * t * slope or (abs(rise) <= 1e-12 * abs(dual) and trial.gap < point.gap):
-            return trial
-        t *= 0.5
-    return None
-
-
-def _newton_direction(problem, point, gradient):
-    """(I + ½S_A S_Aᵀ − 11ᵀ/n)⁻¹·gradient, A being the edges with weight."""
-    free = _kernels.weighted_edges(*rows(problem.arrays), point.lam, np.inf)[:2]
-    diagonal = 1.0 + 0.5 * np.diff(free[0])
-    return _kernels.conjugate_gradients(*free, diagonal, gradient, 1.0, CG_ROUNDS, CG_TOL, SHARES)
+    def _alone(self, level, nodes):
+        begin, end, _, z = rows(self.allowed)
+        return _kernels.start_l2(begin[nodes], end[nodes], z, self.theta, self.given[nodes], level, self.longest_row)

@@ -224,7 +224,7 @@ def _newton_step(problem, point, free):
     """The step H⁻¹∇D, H = diag(1/λ²) + ½ S_A S_Aᵀ over the edges A strictly between their bounds."""
     lam = point.lam + problem.base
     diagonal, gradient = 1.0 / lam**2 + 0.5 * np.diff(free[0]), 1.0 / lam - point.degree
-    return _kernels.conjugate_gradients(*free, diagonal, gradient, 0.0, CG_ROUNDS, CG_TOL, SHARES)
+    return _kernels.conjugate_gradients(*rows(free), diagonal, gradient, 0.0, CG_ROUNDS, CG_TOL, SHARES)
 
 
 def _dual_value(problem, point):
