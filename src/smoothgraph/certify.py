@@ -26,9 +26,10 @@ from smoothgraph.samples import ROWS, blocks
 
 FACTOR, EXTENSIONS = 4, 2  # lists of nodes that need it become this many times longer, so many times
 SLACK = 1.1  # pairs are let in up to this factor beyond what is needed, so that λ and θ may still move
-# Multiplications that comparing with every sample may cost when the lists are approximate, seconds; of more than a million
-# samples, where all the rest takes longer too, so many for every million.
-COMPARE_WORK = 2e11
+# Multiplications that comparing with every sample may cost when the lists are approximate: up to half a second it is the
+# shortest way, up to seconds it is made where longer lists did not help. Of more than a million samples, where all the rest
+# takes longer too, so many for every million.
+SHORT_WORK, COMPARE_WORK = 6e10, 2e11
 # Comparing gives up when it finds more pairs than either: groups of duplicates have n² pairs of positive weight.
 PAIRS_PER_NODE, PAIRS = 50, 10_000_000
 MOST_TWO_HOPS = 1024
@@ -76,21 +77,26 @@ def _needed(stretch, lam):
     return 0.5 * _kernels.largest_partners(order, stretch, lam) / stretch
 
 
-def compares(nodes: np.ndarray, samples, exact: bool) -> bool:
+def compares(support: Support, nodes: np.ndarray, samples, exact: bool) -> bool:
     """Whether `grow` compares these nodes with every sample, rather than extend their lists.
 
     With exact lists a comparison costs what longer lists would and lets in no more than is needed; with approximate ones it
     is made where it is affordable.
     """
     work = float(nodes.size) * samples.n * (samples.n_features + 60)
-    return exact or work <= COMPARE_WORK * max(1.0, samples.n / 1e6)
+    affordable = SHORT_WORK if _extends(support, samples) else COMPARE_WORK
+    return exact or work <= affordable * max(1.0, samples.n / 1e6)
+
+
+def _extends(support, samples):
+    return support.extensions < EXTENSIONS and support.width < samples.n - 1
 
 
 def grow(support: Support, samples, nodes: np.ndarray, theta: float, lam: np.ndarray, exact: bool) -> Support:
     """A larger support for `nodes`, by comparison with every sample or from the neighbours of their neighbours."""
-    if compares(nodes, samples, exact):
+    if compares(support, nodes, samples, exact):
         return _compare(support, samples, nodes, theta, lam)
-    if support.extensions < EXTENSIONS and support.width < samples.n - 1:
+    if _extends(support, samples):
         return _extend(support, samples, nodes, theta, lam)
     return replace(support, exhausted=True)
 

@@ -7,7 +7,7 @@ The cost of a pair without weight is θz − (λᵢ+λⱼ)/2 ≥ 0: how much nea
 spanning forest of least cost, first with allowed edges; where these leave parts, with the cheapest pairs found by a search. An
 edge that joins gets the smaller of the mean weights its two ends had before any was joined, and the problem is solved anew with
 that weight given: everything else is optimal, and the duality gap and the support certificate prove it of the problem as it is
-then.
+then. A pair that the model itself comes to give weight to is no longer a joining edge.
 """
 
 import warnings
@@ -25,9 +25,8 @@ from smoothgraph.recipe import Joints, Recipe
 from smoothgraph.settle import Settled
 from smoothgraph.solvers.problem import rows
 
-ROUNDS, FIRST = 30, 2  # of joining, and landing on the wanted degree; the first coarse, without a certificate
-COARSER = 100  # times the tolerance is that of the first rounds; with more, an edge of little weight may be taken for none
-DRIFT = 0.003  # of the degree, relative, that joining a few more may leave: 0.01 is promised, and landing is within 0.006
+ROUNDS = 30  # of joining
+DRIFT = 0.003  # of the degree, relative, that joining may leave: 0.01 is promised, and landing is within 0.006
 SEARCHED = 1024  # samples that look for a pair outside their part, over all parts, in one round of the search
 
 
@@ -35,34 +34,46 @@ def connect(settled: Settled, recipe: Recipe, samples, resettle: Callable[..., S
     """A settled graph in one part, and the recipe with the edges that join it.
 
     `resettle(settled, recipe, changed, certify)` settles again, at the same θ where only the nodes `changed` are new, else at
-    the θ that gives the wanted degree. A joining edge may make another give way, and θ follows the edges that came in: so
-    there are a few rounds. The first are coarse and do without a certificate, since others follow that change it all.
+    the θ that gives the wanted degree. A joining edge may make another give way, and edges that come in to certify all may as
+    well: so there are a few rounds, and a certificate is asked for where the graph is in one part.
     """
-    landed, wanted, weights = True, recipe.mean_degree(settled.point), _mean_weights(settled)
-    for turn in range(ROUNDS):
+    landed, weights, certified = recipe.mean_degree(settled.point), _mean_weights(settled), True
+    for _ in range(ROUNDS):
         labels = _parts(settled, recipe.joints)
         i, j, z = _cheapest_pairs(settled, recipe, labels, samples)
-        drift = abs(recipe.mean_degree(settled.point) / wanted - 1.0)
-        if i.size:
-            say(f"{labels.max() + 1} parts joined by {i.size} edges")
-            recipe = recipe.with_joints(_add(recipe.joints, i, j, np.minimum(weights[i], weights[j])))
-            candidates = add_pairs(settled.support.candidates, i, j, z.astype(settled.support.candidates.z.dtype))
-            settled = replace(settled, support=replace(settled.support, candidates=candidates))
-        elif not recipe.joints.i.size or (turn > FIRST and (landed or drift <= DRIFT)):
+        own = _own_weights(settled, recipe.joints) > 0.0
+        done = not i.size and not own.any()
+        if done and certified:
             break
-        landed = turn <= FIRST or not i.size
-        changed = None if landed else _marked(i, j, labels.size)
-        settled = resettle(settled, recipe, changed, turn >= FIRST)
+        if not done:
+            say(f"{labels.max() + 1} parts joined by {i.size} edges")
+        changed = _marked(i, j, recipe.joints.i[own], recipe.joints.j[own], n=labels.size)
+        recipe = recipe.with_joints(_add(_those(recipe.joints, ~own), i, j, np.minimum(weights[i], weights[j])))
+        candidates = add_pairs(settled.support.candidates, i, j, z.astype(settled.support.candidates.z.dtype))
+        settled = replace(settled, support=replace(settled.support, candidates=candidates))
+        stays = abs(recipe.mean_degree(settled.point) / landed - 1.0) <= DRIFT
+        settled = resettle(settled, recipe, changed if stays else None, done)
+        certified = done or not settled.failing.size
+        landed = landed if stays else recipe.mean_degree(settled.point)
     if labels.max() > 0:
         text = f"The graph stays in {labels.max() + 1} parts: the allowed edges do not connect them. Allow more edges."
         warnings.warn(text, stacklevel=4)
     return settled, recipe
 
 
-def _marked(i, j, n):
+def _marked(*nodes, n):
     marks = np.zeros(n, np.bool_)
-    marks[i] = marks[j] = True
+    marks[np.concatenate(nodes)] = True
     return marks
+
+
+def _own_weights(settled, joints):
+    """What the model itself gives the pairs that join."""
+    return _kernels.pair_weights(joints.i, joints.j, *settled.problem.arrays_less_base, settled.point.lam)
+
+
+def _those(joints, chosen):
+    return Joints(joints.i[chosen], joints.j[chosen], joints.weights[chosen])
 
 
 def _parts(settled, joints):
@@ -79,7 +90,8 @@ def _cheapest_pairs(settled, recipe, labels, samples):
     theta, lam = settled.problem.theta * settled.problem.shrink, settled.point.lam + settled.problem.base
     if not labels.any():
         return np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0, edges.z.dtype)
-    i, j, z = _kernels.edges_between(edges.indptr, edges.indices, edges.z, labels)
+    outside = np.flatnonzero(labels != np.argmax(np.bincount(labels))).astype(np.int32)  # of the largest part
+    i, j, z = _kernels.edges_between(outside, edges.indptr, edges.indices, edges.z, labels)
     chosen = _forest(labels[i], labels[j], _cost(i, j, z, theta, lam, stretch), int(labels.max()) + 1)
     pairs = [(i[chosen], j[chosen], z[chosen])]
     if getattr(samples, "sparse", False):

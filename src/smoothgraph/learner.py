@@ -16,12 +16,12 @@ from threadpoolctl import threadpool_limits
 from smoothgraph import _checks, _kernels, baselines
 from smoothgraph.candidates import Candidates, add_graph, from_all_pairs, from_lists, from_matrix
 from smoothgraph.certify import Support
-from smoothgraph.connect import COARSER, connect
+from smoothgraph.connect import connect
 from smoothgraph.graph import Fitted, by_nodes, new_rows, scale_factor, solution_by_rows
 from smoothgraph.neighbors import NeighborLists, choose_backend, ordered_neighbors
 from smoothgraph.recipe import Recipe
 from smoothgraph.samples import DistanceMatrix, Samples
-from smoothgraph.settle import COARSE_GAP, settle
+from smoothgraph.settle import settle
 from smoothgraph.solvers import daitch, l2
 from smoothgraph.solvers.problem import Solution
 from smoothgraph.theta import nearest_distances, node_thetas, theta_bounds
@@ -360,9 +360,11 @@ class GraphLearner(TransformerMixin, BaseEstimator):
         common = {"samples": allowed.samples, "exact": allowed.exact, "max_iter": self.max_iter}
 
         def resettle(settled, recipe, changed, certify):
-            where = settled.support, settled.problem.theta, wanted if changed is None else None
-            coarse = max(self.tol, min(COARSER * self.tol, COARSE_GAP))
-            complete, tol = self.complete and certify, self.tol if certify else coarse
+            theta, degree = settled.problem.theta, wanted if changed is None else None
+            if degree is not None:
+                theta *= recipe.mean_degree(settled.point) / degree  # about where it will land
+            complete, tol = self.complete and certify, self.tol
+            where = settled.support, theta, degree
             return settle(*where, recipe, start=settled, changed=changed, complete=complete, tol=tol, say=say, **common)
 
         with self._stage("solve") as say:

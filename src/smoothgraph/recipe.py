@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import scipy.sparse as sp
 
-from smoothgraph import _kernels
 from smoothgraph.candidates import Candidates, stretched
 from smoothgraph.solvers import l2, nodewise
 from smoothgraph.solvers.l2 import L2Problem
@@ -47,7 +46,7 @@ class Recipe:
     def problem(self, candidates: Candidates, theta: float, last: Problem | L2Problem | None = None) -> Problem | L2Problem:
         """The problem on these edges; one that begins where the `last` ended counts λ from where that did."""
         if self._last.get("given") is not candidates:
-            self._last.update(given=candidates, counted=_without(self.stretched(candidates), self.joints))
+            self._last.update(given=candidates, counted=self.stretched(candidates))
         counted, fixed = self._last["counted"], None
         if self.joints.i.size:
             fixed = np.asarray(self.joints.as_matrix(candidates.n).sum(axis=1)).ravel()
@@ -62,7 +61,9 @@ class Recipe:
         return candidates if self.stretch is None else stretched(candidates, self.stretch)
 
     def with_joints(self, joints: Joints) -> "Recipe":
-        return replace(self, joints=joints)
+        other = replace(self, joints=joints)
+        other._last.update(self._last)  # the edges are the same
+        return other
 
     def mean_degree(self, point: Ascent) -> float:
         """Neighbours per node."""
@@ -81,15 +82,6 @@ class Recipe:
         weights = sp.csr_matrix(solution.weights + self.joints.as_matrix(problem.n))
         weights.sort_indices()
         return replace(solution, weights=weights)
-
-
-def _without(candidates, joints):
-    """The edges but for the joints."""
-    if not joints.i.size:
-        return candidates
-    out = joints.as_matrix(candidates.n)
-    indptr, indices, z = _kernels.rows_without(candidates.indptr, candidates.indices, candidates.z, out.indptr, out.indices)
-    return replace(candidates, indptr=indptr, indices=indices, z=z)
 
 
 def _at_edges(prior: sp.csr_matrix, candidates: Candidates) -> np.ndarray:

@@ -66,7 +66,7 @@ def settle(
         reached, certified = recipe.mean_degree(point), problem.n - failing.size
         say(f"θ {theta:.6g}, degree {reached:.3f}, gap {point.gap:.1e}, {certified} nodes certified")
         growing = complete and failing.size and not support.exhausted
-        if growing and (gap <= tol or not compares(failing, samples, exact)):  # a comparison is for λ that are right
+        if growing and (gap <= tol or not compares(support, failing, samples, exact)):  # a comparison is for λ that are right
             before = problem.candidates.indptr
             support = grow(support, samples, failing, theta * problem.shrink, dual, exact)
             problem = recipe.problem(support.candidates, theta, problem)
@@ -78,6 +78,8 @@ def settle(
         else:
             gap, changed = tol, None
         problem, point = _land(support, theta, degree, recipe, (problem, point), changed, gap, max_iter, scratch)
+    else:
+        failing = failing_nodes(support, problem.theta * problem.shrink, point.lam + problem.base)
     reached = recipe.mean_degree(point)
     if degree is not None and abs(reached - degree) > max(0.01 * degree, 2.0 / problem.n):
         warnings.warn(
@@ -86,7 +88,6 @@ def settle(
             ConvergenceWarning,
             stacklevel=4,
         )
-    failing = failing_nodes(support, problem.theta * problem.shrink, point.lam + problem.base)
     return Settled(problem, point, support, failing)
 
 

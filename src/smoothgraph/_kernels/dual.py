@@ -250,6 +250,17 @@ def evaluate(begin, end, indices, z, theta, upper, given, lam):
     return degree, active, energy
 
 
+@compiled
+def pair_weights(i, j, indptr, indices, z, theta, upper, lam):
+    """w of the pairs (i, j), 0 where they are no edges."""
+    w = np.zeros(i.size)
+    for pair in range(i.size):
+        for e in range(indptr[i[pair]], indptr[i[pair] + 1]):
+            if indices[e] == j[pair]:
+                w[pair] = weight(lam[i[pair]], lam[j[pair]], theta * z[e], upper)
+    return w
+
+
 @threaded
 def weight_is_new(before, indptr, indices, z, theta, upper, lam):
     """Which nodes have weight at an edge that came in since the rows were those of `before`: new entries stand last."""

@@ -84,36 +84,20 @@ def fill_rows(nodes, lists, distances, new, indptr, out, columns, values, shares
 
 
 @threaded
-def rows_without(indptr, indices, z, out_ptr, out_indices):
-    """The CSR (indptr, indices, z) without the edges of another CSR, both symmetric; all of which it has."""
-    n = indptr.size - 1
-    rows = indptr - out_ptr
-    columns, values = np.empty(rows[n], indices.dtype), np.empty(rows[n], z.dtype)
-    for i in prange(n):
-        s = rows[i]
-        for e in range(indptr[i], indptr[i + 1]):
-            if not contains(out_indices, out_ptr[i], out_ptr[i + 1], indices[e]):
-                columns[s], values[s] = indices[e], z[e]
-                s += 1
-    return rows, columns, values
-
-
-@threaded
-def edges_between(indptr, indices, z, labels):
-    """Arrays (i, j, z) of the edges between nodes of different labels, each once, from the smaller label."""
-    n = labels.size
-    place = np.zeros(n + 1, np.int64)
-    for node in prange(n):
-        for e in range(indptr[node], indptr[node + 1]):
-            place[node + 1] += labels[node] < labels[indices[e]]
-    for node in range(n):
-        place[node + 1] += place[node]
-    i, j, distances = np.empty(place[n], np.int32), np.empty(place[n], np.int32), np.empty(place[n], z.dtype)
-    for node in prange(n):
-        s = place[node]
-        for e in range(indptr[node], indptr[node + 1]):
-            if labels[node] < labels[indices[e]]:
-                i[s], j[s], distances[s] = node, indices[e], z[e]
+def edges_between(nodes, indptr, indices, z, labels):
+    """Arrays (i, j, z) of the edges of `nodes` with nodes of other labels."""
+    place = np.zeros(nodes.size + 1, np.int64)
+    for r in prange(nodes.size):
+        for e in range(indptr[nodes[r]], indptr[nodes[r] + 1]):
+            place[r + 1] += labels[nodes[r]] != labels[indices[e]]
+    for r in range(nodes.size):
+        place[r + 1] += place[r]
+    i, j, distances = np.empty(place[-1], np.int32), np.empty(place[-1], np.int32), np.empty(place[-1], z.dtype)
+    for r in prange(nodes.size):
+        s = place[r]
+        for e in range(indptr[nodes[r]], indptr[nodes[r] + 1]):
+            if labels[nodes[r]] != labels[indices[e]]:
+                i[s], j[s], distances[s] = nodes[r], indices[e], z[e]
                 s += 1
     return i, j, distances
 
