@@ -1,4 +1,8 @@
-"""Time to a relative ℓ1 error of 1e-4 from the optimum: the node-wise solver against the paper's scheme, same threads."""
+"""Time to a relative ℓ1 error of 1e-4 from the optimum: the node-wise solver against the paper's scheme, same threads.
+
+The scheme is timed twice, by the same compiled iterations: as its authors run it (GSPBox's defaults: from zero, with half the
+largest step for which it converges), and at its best, with that largest step and from λ of the nodes alone, which is our start.
+"""
 
 import time
 
@@ -27,16 +31,22 @@ def measure(name, X):
     best = solve(problem, tol=1e-13)
     reference = slot_weights(problem, best.dual)
     tol = loosest_tol(problem, reference)
-    ours, theirs, iterations = time_both(problem, reference, tol)
+    ours: list[float] = []
+    seconds, iterations = time_scheme(problem, reference, tol, 0.5, np.zeros(problem.n), ours)
+    best_seconds, best_iterations = time_scheme(problem, reference, tol, 1.0, None, ours)
+    nodewise_seconds = float(np.median(ours))
     return {
         "benchmark": f"solve to relative l1 error {ERROR}, {name}, k={K}",
-        "nodewise_seconds": ours,
+        "nodewise_seconds": nodewise_seconds,
         "nodewise_tol": tol,
-        "primal_dual_seconds": theirs,
+        "primal_dual_seconds": seconds,
         "primal_dual_iterations": iterations,
-        "ratio": theirs / ours,
+        "primal_dual_at_its_best_seconds": best_seconds,
+        "primal_dual_at_its_best_iterations": best_iterations,
+        "ratio": seconds / nodewise_seconds,
+        "ratio_to_the_best": best_seconds / nodewise_seconds,
         "wanted": "ratio >= 100",
-        "ok": theirs / ours >= 100,
+        "ok": seconds / nodewise_seconds >= 100,
     }
 
 
@@ -59,16 +69,16 @@ def loosest_tol(problem, reference):
     raise RuntimeError("the error was not reached")
 
 
-def time_both(problem, reference, tol, check_every=20):
-    """(our seconds, theirs, their iterations), in turns, so that both have the good and the bad moments of the machine.
+def time_scheme(problem, reference, tol, share, lam, ours, check_every=20):
+    """(seconds, iterations) of the paper's scheme, with this share of the largest step, from λ; `ours` collects our seconds.
 
-    Ours is the median of whole solves, one for every few of their iterations. Theirs is the sum over iterations and step size;
-    looking at the error is not counted.
+    Both run in turns, so that both have the good and the bad moments of the machine: ours is a whole solve for every few of
+    their iterations. Theirs is the sum over iterations and step size; looking at the error is not counted.
     """
     primal_dual.iterate(problem, 0.1, primal_dual.start_state(problem))
     start = time.perf_counter()
-    gamma, state = primal_dual.step_size(problem), primal_dual.start_state(problem)
-    theirs, ours = time.perf_counter() - start, []
+    gamma, state = share * primal_dual.step_size(problem), primal_dual.start_state(problem, lam)
+    theirs = time.perf_counter() - start
     for iterations in range(check_every, 20_001, check_every):
         start = time.perf_counter()
         nodewise.ascend(problem, tol, 1000)
@@ -78,5 +88,5 @@ def time_both(problem, reference, tol, check_every=20):
             state = primal_dual.iterate(problem, gamma, state)
         theirs += time.perf_counter() - start
         if relative_l1(state.p, reference) <= ERROR:
-            return float(np.median(ours)), theirs, iterations
+            return theirs, iterations
     raise RuntimeError("the error was not reached")
