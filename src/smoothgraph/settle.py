@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from smoothgraph import _kernels
-from smoothgraph.certify import Support, compares, failing_nodes, grow
+from smoothgraph.certify import EXTENSIONS, Support, compares, failing_nodes, grow
 from smoothgraph.recipe import Recipe
 from smoothgraph.solvers.nodewise import Scratch
 from smoothgraph.solvers.problem import Ascent
@@ -21,7 +21,7 @@ from smoothgraph.solvers.problem import Ascent
 ROUNDS = 20  # of growing the support
 LANDINGS = 25  # solves in search of θ
 COARSE_GAP = 1e-4  # while θ and the support still change: the degree is then right to about 0.1 %
-DEGREE_TOL = 0.006  # relative; 0.01 is promised
+DEGREE_TOL, ROUGH_DEGREE = 0.006, 0.01  # relative; 0.01 is promised. Rough is enough before the support grows
 REBASES = 3  # of λ of far outliers, in one solve
 LARGEST_STEP = np.log(4.0)
 
@@ -59,7 +59,8 @@ def settle(
     gap = max(tol, COARSE_GAP) if changed is None else tol
     scratch = Scratch()
     last = None if start is None else (start.problem, start.point)
-    problem, point = _land(support, theta, degree, recipe, last, changed, gap, max_iter, scratch)
+    near = ROUGH_DEGREE if gap > tol else DEGREE_TOL
+    problem, point = _land(support, theta, degree, near, recipe, last, changed, gap, max_iter, scratch)
     for _ in range(ROUNDS):
         theta, dual = problem.theta, point.lam + problem.base
         failing = failing_nodes(support, theta * problem.shrink, dual)
@@ -76,8 +77,9 @@ def settle(
         elif gap <= tol:
             break
         else:
-            gap, changed = tol, None
-        problem, point = _land(support, theta, degree, recipe, (problem, point), changed, gap, max_iter, scratch)
+            gap, changed, near = tol, None, DEGREE_TOL
+            support = replace(support, extensions=min(support.extensions, EXTENSIONS - 1))  # θ may move once more
+        problem, point = _land(support, theta, degree, near, recipe, (problem, point), changed, gap, max_iter, scratch)
     else:
         failing = failing_nodes(support, problem.theta * problem.shrink, point.lam + problem.base)
     reached = recipe.mean_degree(point)
@@ -91,12 +93,12 @@ def settle(
     return Settled(problem, point, support, failing)
 
 
-def _land(support, theta, degree, recipe, last, changed, gap, max_iter, scratch):
-    """Solve, at θ or at the θ near it for which the mean degree is right: secant steps on log degree against log θ.
+def _land(support, theta, degree, near, recipe, last, changed, gap, max_iter, scratch):
+    """Solve, at θ or at the θ near it for which the mean degree is as `near` as that: secant steps on log degree against log θ.
 
     `last` is a problem and its optimum, which is that at θ but for the nodes marked `changed`, if those are given.
     """
-    tolerance = 0.0 if degree is None else max(DEGREE_TOL * degree, 1.0 / support.candidates.n)
+    tolerance = 0.0 if degree is None else max(near * degree, 1.0 / support.candidates.n)
     log_theta, low, high = np.log(theta), -np.inf, np.inf  # the degree is too large at low, too small at high
     seen, best, best_miss = [], None, np.inf
     for _ in range(LANDINGS):
