@@ -3,7 +3,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import brentq
+from scipy.sparse.csgraph import connected_components
 
+from conftest import candidates_of
 from smoothgraph import _kernels
 from smoothgraph._kernels import dual
 
@@ -59,3 +61,19 @@ def test_a_node_of_the_l2_model_goes_to_the_root_that_bracketing_finds(z, level,
     best = root(lambda s: s + fixed + np.maximum((s + lam[1:]) / 2 - z, 0).sum() - level)
     moved = _kernels.sweep_l2(indptr, indices, both, 1.0, known, level, relax, lam, n)
     assert moved[0] == pytest.approx(lam[0] + relax * (best - lam[0]), abs=1e-9)
+
+
+@pytest.mark.parametrize("theta", [0.5, 1.0, 2.0, 4.0])
+def test_parts_by_weight_are_those_of_the_graph(rng, theta):
+    """scipy's connected components of the weights from their definition, with and without joints."""
+    edges = candidates_of(rng.normal(size=(500, 2)), 8)
+    lam = rng.uniform(0.0, 0.2, size=500)
+    dense = np.zeros((500, 500))
+    dense[edges.nodes, edges.indices] = np.maximum(0.0, 0.5 * (lam[edges.nodes] + lam[edges.indices]) - theta * edges.z)
+    i, j = rng.integers(0, 500, (2, 40)).astype(np.int32)
+    arrays = edges.indptr[:-1], edges.indptr[1:], edges.indices, edges.z, theta, np.inf, lam
+    for count in (0, 40):
+        dense[i[:count], j[:count]] = 1.0
+        expected = connected_components(dense, directed=False)[1]
+        assert 5 < expected.max() < 499
+        np.testing.assert_array_equal(_kernels.weighted_parts(*arrays, i[:count], j[:count]), expected)
