@@ -1,6 +1,7 @@
 """The ℓ2 model: CVXPY, the definition of its objective and dual, and relations judge the solver."""
 
 import cvxpy as cp
+import numba
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
@@ -13,13 +14,14 @@ from smoothgraph.solvers import Status, l2
 from smoothgraph.solvers.l2 import L2Problem
 
 
-def cvx_l2(i, j, z, n, alpha):
-    edges = len(i)
+def cvx_l2(i, j, z, n, alpha, fixed=0.0):
+    """`fixed` is what every node has of edges whose weight is not in question."""
+    edges, given = len(i), np.broadcast_to(fixed, n)
     S = np.zeros((n, edges))
     S[i, np.arange(edges)] = S[j, np.arange(edges)] = 1.0
     w = cp.Variable(edges, nonneg=True)
-    energy = 2.0 * z @ w + 2.0 * alpha * cp.sum_squares(w) + alpha * cp.sum_squares(S @ w)
-    solve_accurately(cp.Problem(cp.Minimize(energy), [2.0 * cp.sum(w) == n]))
+    energy = 2.0 * z @ w + 2.0 * alpha * cp.sum_squares(w) + alpha * cp.sum_squares(S @ w + given)
+    solve_accurately(cp.Problem(cp.Minimize(energy), [2.0 * cp.sum(w) + given.sum() == n]))
     return w.value
 
 
@@ -34,6 +36,26 @@ def test_agrees_with_cvxpy(seed):
     reference = cvx_l2(i, j, z, n, 0.5 / theta)
     found = solution.weights.toarray()[i, j]
     assert np.abs(found - reference).sum() < 1e-6 * n
+    assert solution.status is Status.CONVERGED
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_agrees_with_cvxpy_where_some_weight_is_given(seed):
+    """As joining edges give it. P at the weights found is the optimum, and the gap says so."""
+    rng = np.random.default_rng(seed)
+    n = 30
+    X, fixed = blobs(n, 3, rng), rng.choice([0.0, 0.4, 1.5], size=n, p=[0.6, 0.3, 0.1])
+    i, j, z = all_pairs(X)
+    theta = 1.0 / z.mean()
+    solution = l2.solve(L2Problem(candidates_of(X, n - 1), theta, fixed), tol=1e-12)
+    reference = cvx_l2(i, j, z, n, 0.5 / theta, fixed)
+    w = solution.weights.toarray()[i, j]
+    assert np.abs(w - reference).sum() < 1e-6 * n
+    assert abs(solution.weights.sum() + fixed.sum() - n) < 1e-9
+    degree = fixed + np.bincount(i, w, n) + np.bincount(j, w, n)
+    alpha = 0.5 / theta
+    primal = 2.0 * z @ w + 2.0 * alpha * w @ w + alpha * degree @ degree
+    assert solution.objective == pytest.approx(primal, rel=1e-9)
     assert solution.status is Status.CONVERGED
 
 
@@ -139,3 +161,17 @@ def test_a_missed_tolerance_is_a_warning(rng):
     problem = L2Problem(candidates_of(blobs(200, 3, rng), 10), 0.1)
     with pytest.warns(ConvergenceWarning, match="max_iter"):
         assert l2.solve(problem, tol=1e-12, max_iter=1).status is Status.MAX_ITER
+
+
+def test_the_same_bits_whatever_the_number_of_threads(rng):
+    edges, fixed = candidates_of(blobs(5000, 3, rng), 10), rng.choice([0.0, 0.3], size=5000)
+    before, found = numba.get_num_threads(), []
+    try:
+        for threads in (1, numba.config.NUMBA_NUM_THREADS):
+            numba.set_num_threads(threads)
+            found.append(l2.solve(L2Problem(edges, 0.5, fixed), tol=1e-10))
+    finally:
+        numba.set_num_threads(before)
+    np.testing.assert_array_equal(found[0].dual, found[1].dual)
+    np.testing.assert_array_equal(found[0].weights.data, found[1].weights.data)
+    assert found[0].gap == found[1].gap

@@ -43,15 +43,15 @@ def connect(settled: Settled, recipe: Recipe, samples, resettle: Callable[..., S
         i, j, z = _cheapest_pairs(settled, recipe, labels, samples)
         own = _own_weights(settled, recipe.joints) > 0.0
         done = not i.size and not own.any()
-        if done and certified:
-            break
-        if not done:
-            say(f"{labels.max() + 1} parts joined by {i.size} edges")
         changed = _marked(i, j, recipe.joints.i[own], recipe.joints.j[own], n=labels.size)
         recipe = recipe.with_joints(_add(_those(recipe.joints, ~own), i, j, np.minimum(weights[i], weights[j])))
-        candidates = add_pairs(settled.support.candidates, i, j, z.astype(settled.support.candidates.z.dtype))
-        settled = replace(settled, support=replace(settled.support, candidates=candidates))
         stays = abs(recipe.mean_degree(settled.point) / landed - 1.0) <= DRIFT
+        if done and certified and stays:
+            break
+        if i.size:
+            say(f"{labels.max() + 1} parts joined by {i.size} edges")
+            candidates = add_pairs(settled.support.candidates, i, j, z.astype(settled.support.candidates.z.dtype))
+            settled = replace(settled, support=replace(settled.support, candidates=candidates))
         settled = resettle(settled, recipe, changed if stays else None, done)
         certified = done or not settled.failing.size
         landed = landed if stays else recipe.mean_degree(settled.point)

@@ -1,4 +1,4 @@
-"""The dual of the ℓ2 model node by node: where its Newton steps begin."""
+"""The dual of the ℓ2 model: where its Newton steps begin, what the weights are at λ, and P and D there."""
 
 import numpy as np
 from numba import prange
@@ -89,7 +89,8 @@ def evaluate_l2(indptr, indices, z, theta, given, lam, begin, end, columns):
 def values_l2(lam, degree, energy, given):
     """P/α at the weights, times the ratio that makes all add up to n; D/α; and that ratio."""
     n = lam.size
-    squares, linear, own, level = np.zeros(BLOCKS), np.zeros(BLOCKS), np.zeros(BLOCKS), np.zeros(BLOCKS)
+    squares, linear, level = np.zeros(BLOCKS), np.zeros(BLOCKS), np.zeros(BLOCKS)
+    own, fixed = np.zeros(BLOCKS), np.zeros(BLOCKS)
     for block in prange(BLOCKS):
         for i in range(block * n // BLOCKS, (block + 1) * n // BLOCKS):
             d = degree[i] - given[i]
@@ -97,8 +98,9 @@ def values_l2(lam, degree, energy, given):
             squares[block] += w2
             linear[block] += energy[i] - w2
             own[block] += d
+            fixed[block] += given[i]
             level[block] += lam[i]
-    ratio, mean = (n - given.sum()) / _total(own), _total(level) / n
+    ratio, mean = (n - _total(fixed)) / _total(own), _total(level) / n
     primal, dual = np.zeros(BLOCKS), np.zeros(BLOCKS)
     for block in prange(BLOCKS):
         for i in range(block * n // BLOCKS, (block + 1) * n // BLOCKS):
