@@ -40,6 +40,15 @@ def test_one_part_at_the_wanted_degree(options):
         assert joined.graph_[i, j] > 0
 
 
+@pytest.mark.parametrize("small", [1, 3, 10**6])
+def test_parts_are_found_whatever_their_size(small, monkeypatch):
+    """Those that come off while others are joined, too small or too large for the quick search."""
+    monkeypatch.setattr("smoothgraph.connect.SMALL", small)
+    joined = GraphLearner(3, connect=True).fit(blobs(1000, 3, np.random.default_rng(0)))
+    assert connected_components(joined.graph_, directed=False)[0] == 1
+    assert joined.n_incomplete_ == 0
+
+
 def test_a_connected_graph_is_left_alone(rng):
     X = rng.random((300, 2))
     plain, joined = GraphLearner(12).fit(X), GraphLearner(12, connect=True).fit(X)
@@ -73,7 +82,7 @@ def test_a_pair_that_the_model_gives_weight_to_is_no_joining_edge(rng):
     def resettle(settled, recipe, changed, certify):
         return settle(settled.support, theta, None, recipe, start=settled, changed=changed, complete=certify, **options)
 
-    settled, recipe = connect(settled, Recipe().with_joints(nearest), samples, resettle, str)
+    settled, recipe = connect(settled, Recipe().with_joints(nearest), samples, None, resettle, str)
     lam, i, j = settled.point.lam, recipe.joints.i, recipe.joints.j
     assert i.size > 5
     assert not np.any((i == 0) & (j == 20))

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import brentq
@@ -77,3 +78,46 @@ def test_parts_by_weight_are_those_of_the_graph(rng, theta):
         expected = connected_components(dense, directed=False)[1]
         assert 5 < expected.max() < 499
         np.testing.assert_array_equal(_kernels.weighted_parts(*arrays, i[:count], j[:count]), expected)
+
+
+@pytest.mark.parametrize("most", [1, 2, 5, 500])
+def test_small_parts_are_those_of_the_graph(rng, most):
+    edges = candidates_of(rng.normal(size=(500, 2)), 8)
+    lam = rng.uniform(0.0, 0.2, size=500)
+    joints = sp.random_array((500, 500), density=20 / 500**2, rng=rng, format="csr")
+    joints = sp.csr_matrix(joints + joints.T)
+    w = np.maximum(0.0, 0.5 * (lam[edges.nodes] + lam[edges.indices]) - edges.z)
+    expected = connected_components(sp.csr_matrix((w, (edges.nodes, edges.indices)), shape=(500, 500)) + joints)[1]
+    starts = rng.choice(500, 200, replace=False)
+    arrays = edges.indptr[:-1], edges.indptr[1:], edges.indices, edges.z, 1.0, np.inf, lam, joints.indptr, joints.indices
+    found = _kernels.small_parts(starts, *arrays, most)
+    sizes = np.bincount(expected)
+    small = np.isin(expected, expected[starts]) & (sizes[expected] <= most)
+    assert sizes.max() > 5
+    np.testing.assert_array_equal(found > 0, small)
+    assert len(set(zip(expected[small], found[small], strict=True))) == len(set(expected[small])) == found.max()
+
+
+def test_what_is_evaluated_again_is_as_if_all_were(rng):
+    """After λ of some nodes, and what is given to others, has changed."""
+    edges = candidates_of(rng.normal(size=(500, 2)), 8)
+    arrays = edges.indptr[:-1], edges.indptr[1:], edges.indices, edges.z, 1.0, np.inf
+    before, given = rng.uniform(0.0, 0.2, size=500), np.zeros(500)
+    parts = _kernels.evaluate(*arrays, given, before)
+    lam, changed = before.copy(), rng.choice(500, 20, replace=False)
+    lam[changed[:10]] += rng.uniform(-0.1, 0.3, size=10)
+    given[changed[10:]] = 1.0
+    marks = np.zeros(500, np.bool_)
+    _kernels.mark_touched(changed, *arrays, before, lam, marks)
+    assert 20 < marks.sum() < 250
+    _kernels.evaluate_again(np.flatnonzero(marks), *arrays, given, lam, *parts)
+    for again, all_of_it in zip(parts, _kernels.evaluate(*arrays, given, lam), strict=True):
+        np.testing.assert_allclose(again, all_of_it, rtol=1e-14)
+
+
+def test_the_gap_is_the_mean_of_psi(rng):
+    degree, lam, base = rng.uniform(0.1, 3.0, size=(3, 1000))
+    x = degree * (lam + base)
+    assert _kernels.mean_psi(degree, lam, base, 64) == pytest.approx(np.mean(x - 1.0 - np.log(x)), rel=1e-13)
+    degree[7] = 0.0
+    assert _kernels.mean_psi(degree, lam, base, 64) == np.inf

@@ -23,6 +23,7 @@ from smoothgraph.recipe import Recipe
 from smoothgraph.samples import DistanceMatrix, Samples
 from smoothgraph.settle import settle
 from smoothgraph.solvers import daitch, l2
+from smoothgraph.solvers.nodewise import Scratch
 from smoothgraph.solvers.problem import Solution
 from smoothgraph.theta import nearest_distances, node_thetas, theta_bounds
 
@@ -357,7 +358,7 @@ class GraphLearner(TransformerMixin, BaseEstimator):
         recipe, start = allowed.recipe, time.perf_counter()
 
         wanted = self.n_neighbors if self._given_theta() is None else None
-        common = {"samples": allowed.samples, "exact": allowed.exact, "max_iter": self.max_iter}
+        common = {"samples": allowed.samples, "exact": allowed.exact, "max_iter": self.max_iter, "scratch": Scratch()}
 
         def resettle(settled, recipe, changed, certify):
             theta, degree = settled.problem.theta, wanted if changed is None else None
@@ -372,7 +373,7 @@ class GraphLearner(TransformerMixin, BaseEstimator):
             settled = settle(*where, wanted, recipe, complete=complete, tol=self.tol, say=say, **common)
         if self.connect:
             with self._stage("connect") as say:
-                settled, recipe = connect(settled, recipe, allowed.samples, resettle, say)
+                settled, recipe = connect(settled, recipe, allowed.samples, wanted, resettle, say)
         problem = settled.problem
         solution = recipe.finish(problem, settled.point, self.tol, start)
         fitted = self._fitted(problem, solution.dual, recipe.stretch, allowed.samples)

@@ -71,7 +71,7 @@ class Recipe:
 
     @property
     def ascend(self):
-        """ascend(problem, tol, max_iter, lam, restless, scratch) → Ascent."""
+        """ascend(problem, tol, max_iter, lam, known, changed, scratch) → Ascent."""
         return l2.ascend if self.model == "l2" else nodewise.ascend
 
     def finish(self, problem, point: Ascent, tol: float, start: float) -> Solution:

@@ -49,6 +49,7 @@ def settle(
     complete: bool = True,
     tol: float,
     max_iter: int,
+    scratch: Scratch | None = None,
     say: Callable[[str], None],
 ) -> Settled:
     """Solve at θ, or at the θ that gives `degree` neighbours per node; with `complete`, on a support that is large enough.
@@ -56,8 +57,8 @@ def settle(
     `start` is where an earlier call ended: its λ is the optimum, but for the nodes marked `changed`, if those are given.
     """
     support = replace(support, extensions=0, exhausted=False)  # who needs more now may be others than in an earlier call
-    gap = max(tol, COARSE_GAP) if changed is None else tol
-    scratch = Scratch()
+    gap = max(tol, COARSE_GAP) if start is None else tol
+    scratch = scratch or Scratch()
     last = None if start is None else (start.problem, start.point)
     near = ROUGH_DEGREE if gap > tol else DEGREE_TOL
     problem, point = _land(support, theta, degree, near, recipe, last, changed, gap, max_iter, scratch)
@@ -103,7 +104,8 @@ def _land(support, theta, degree, near, recipe, last, changed, gap, max_iter, sc
     seen, best, best_miss = [], None, np.inf
     for _ in range(LANDINGS):
         problem = recipe.problem(support.candidates, theta, None if last is None else last[0])
-        problem, point = _ascend(recipe, problem, gap, max_iter, _carried(last, problem), changed, scratch)
+        known = None if changed is None else last[1]
+        problem, point = _ascend(recipe, problem, gap, max_iter, _carried(last, problem), known, changed, scratch)
         last, changed = (problem, point), None
         if degree is None:
             return problem, point
@@ -121,19 +123,19 @@ def _land(support, theta, degree, near, recipe, last, changed, gap, max_iter, sc
     return best
 
 
-def _ascend(recipe, problem, gap, max_iter, lam, changed, scratch):
+def _ascend(recipe, problem, gap, max_iter, lam, known, changed, scratch):
     """(problem, its optimum).
 
     Outliers that have outliers as neighbours may need more digits than λ − base has. Where the gap is missed, λ is counted anew
     from where it has come to, and has all of them again.
     """
-    point = recipe.ascend(problem, gap, max_iter, lam, changed, scratch)
+    point = recipe.ascend(problem, gap, max_iter, lam, known=known, changed=changed, scratch=scratch)
     for _ in range(REBASES):
         if point.gap <= gap or not np.any(problem.base):
             break
         dual, far = point.lam + problem.base, problem.base > 0.0
         problem = replace(problem, base=np.where(far, dual, 0.0))
-        point = recipe.ascend(problem, gap, max_iter, np.where(far, 0.0, dual), None, scratch)
+        point = recipe.ascend(problem, gap, max_iter, np.where(far, 0.0, dual), scratch=scratch)
     return problem, point
 
 
@@ -142,6 +144,8 @@ def _carried(last, problem):
     if last is None:
         return None
     before, point = last
+    if not np.any(problem.base):
+        return point.lam
     return np.where(problem.base > 0.0, point.lam * (problem.theta / before.theta), point.lam)
 
 

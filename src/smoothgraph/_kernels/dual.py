@@ -233,21 +233,58 @@ def weight(lam_i, lam_j, cost, upper):
     return min(max(0.5 * (lam_i + lam_j) - cost, 0.0), upper)
 
 
+@compiled
+def _at_node(i, begin, end, indices, z, theta, upper, given, lam):
+    """Of node i at w(λ): its degree, number of edges, and its half of Σₑ 2θzw + w²."""
+    d, m, total = given[i], 0, 0.0
+    for e in range(begin[i], end[i]):
+        cost = theta * z[e]
+        w = weight(lam[i], lam[indices[e]], cost, upper)
+        d += w
+        m += w > 0.0
+        total += 0.5 * w * (2.0 * cost + w)
+    return d, m, total
+
+
 @threaded
 def evaluate(begin, end, indices, z, theta, upper, given, lam):
     """At w(λ), row i being begin[i] to end[i]: every node's degree, number of edges, and its half of Σₑ 2θzw + w²."""
     n = lam.size
     degree, active, energy = np.empty(n), np.empty(n, np.int32), np.empty(n)
     for i in prange(n):
-        d, m, total = given[i], 0, 0.0
-        for e in range(begin[i], end[i]):
-            cost = theta * z[e]
-            w = weight(lam[i], lam[indices[e]], cost, upper)
-            d += w
-            m += w > 0.0
-            total += 0.5 * w * (2.0 * cost + w)
-        degree[i], active[i], energy[i] = d, m, total
+        degree[i], active[i], energy[i] = _at_node(i, begin, end, indices, z, theta, upper, given, lam)
     return degree, active, energy
+
+
+@threaded
+def evaluate_again(nodes, begin, end, indices, z, theta, upper, given, lam, degree, active, energy):
+    """What `evaluate` gives for these nodes, in place."""
+    for place in prange(nodes.size):
+        i = nodes[place]
+        degree[i], active[i], energy[i] = _at_node(i, begin, end, indices, z, theta, upper, given, lam)
+
+
+@threaded
+def mean_psi(degree, lam, base, shares):
+    """Mean of x − 1 − log x, x = dλ: the duality gap per node. A degree of 0 (a start far off) makes it inf."""
+    n = lam.size
+    sums = np.zeros(shares)
+    for share in prange(shares):
+        for i in range(share * n // shares, (share + 1) * n // shares):
+            x = degree[i] * (lam[i] + base[i])
+            sums[share] += x - 1.0 - np.log(x)
+    return _total(sums) / n
+
+
+@compiled
+def mark_touched(nodes, begin, end, indices, z, theta, upper, before, lam, marks):
+    """Mark these nodes, and the other ends of their edges that had weight at λ `before` or have some now."""
+    for i in nodes:
+        marks[i] = True
+        for e in range(begin[i], end[i]):
+            j, cost = indices[e], theta * z[e]
+            if weight(lam[i], lam[j], cost, upper) > 0.0 or weight(before[i], before[j], cost, upper) > 0.0:
+                marks[j] = True
 
 
 @compiled
@@ -259,6 +296,19 @@ def pair_weights(i, j, indptr, indices, z, theta, upper, lam):
             if indices[e] == j[pair]:
                 w[pair] = weight(lam[i[pair]], lam[j[pair]], theta * z[e], upper)
     return w
+
+
+@threaded
+def lost_weight(nodes, begin, end, indices, z, theta, upper, before, lam):
+    """Which nodes have an edge that had weight at λ `before` and has none now: those of `nodes`, and the other ends."""
+    lost = np.zeros(lam.size, np.bool_)
+    for place in prange(nodes.size):
+        i = nodes[place]
+        for e in range(begin[i], end[i]):
+            j, cost = indices[e], theta * z[e]
+            if weight(before[i], before[j], cost, upper) > 0.0 and not weight(lam[i], lam[j], cost, upper) > 0.0:
+                lost[i] = lost[j] = True
+    return lost
 
 
 @threaded

@@ -83,23 +83,54 @@ def fill_rows(nodes, lists, distances, new, indptr, out, columns, values, shares
                         cursor[j] += 1
 
 
+@compiled
+def _leads_out(i, labels, largest, begin, end, indices, z, theta, lam, found, costs):
+    """The edges of node i with nodes of other labels, of those with the largest part only the cheapest: places and costs.
+
+    What they cost is θz − (λᵢ+λⱼ)/2. Returns their number; `found` and `costs` may be empty, to count alone.
+    """
+    count, least, cheapest = 0, np.inf, -1
+    for e in range(begin, end):
+        label = labels[indices[e]]
+        if label == labels[i]:
+            continue
+        cost = theta * z[e] - 0.5 * (lam[i] + lam[indices[e]])
+        if label == largest:
+            if cheapest < 0 or cost < least:
+                least, cheapest = cost, e
+            continue
+        if found.size:
+            found[count], costs[count] = e, cost
+        count += 1
+    if cheapest >= 0:
+        if found.size:
+            found[count], costs[count] = cheapest, least
+        count += 1
+    return count
+
+
 @threaded
-def edges_between(nodes, indptr, indices, z, labels):
-    """Arrays (i, j, z) of the edges of `nodes` with nodes of other labels."""
+def edges_between(nodes, labels, largest, indptr, indices, z, theta, lam):
+    """Edges that lead from `nodes`, none of them in the `largest` part, to other parts: arrays (i, place in the CSR, cost).
+
+    Of a node's edges with the largest part only the cheapest is among them.
+    """
     place = np.zeros(nodes.size + 1, np.int64)
+    no_places, no_costs = np.empty(0, np.int64), np.empty(0)
     for r in prange(nodes.size):
-        for e in range(indptr[nodes[r]], indptr[nodes[r] + 1]):
-            place[r + 1] += labels[nodes[r]] != labels[indices[e]]
+        i = nodes[r]
+        ends = indptr[i], indptr[i + 1]
+        place[r + 1] = _leads_out(i, labels, largest, *ends, indices, z, theta, lam, no_places, no_costs)
     for r in range(nodes.size):
         place[r + 1] += place[r]
-    i, j, distances = np.empty(place[-1], np.int32), np.empty(place[-1], np.int32), np.empty(place[-1], z.dtype)
+    owner, found, costs = np.empty(place[-1], np.int32), np.empty(place[-1], np.int64), np.empty(place[-1])
     for r in prange(nodes.size):
-        s = place[r]
-        for e in range(indptr[nodes[r]], indptr[nodes[r] + 1]):
-            if labels[nodes[r]] != labels[indices[e]]:
-                i[s], j[s], distances[s] = nodes[r], indices[e], z[e]
-                s += 1
-    return i, j, distances
+        i, first, last = nodes[r], place[r], place[r + 1]
+        ends = indptr[i], indptr[i + 1]
+        if first < last:
+            owner[first:last] = i
+            _leads_out(i, labels, largest, *ends, indices, z, theta, lam, found[first:last], costs[first:last])
+    return owner, found, costs
 
 
 @threaded

@@ -61,6 +61,41 @@ def weighted_parts(begin, end, indices, z, theta, upper, lam, joint_i, joint_j):
 
 
 @compiled
+def small_parts(starts, begin, end, indices, z, theta, upper, lam, joint_ptr, joints, most):
+    """The parts of at most `most` nodes that the nodes `starts` are in, by number; everybody else has 0, if there is anybody.
+
+    Edges are those of `weighted_parts`, the joints given as CSR rows. A search ends where it meets one that grew too large.
+    """
+    label, queue, large = np.zeros(lam.size, np.int32), np.empty(most, np.int32), -1
+    count = 0
+    for start in starts:
+        if label[start] != 0:
+            continue
+        count += 1
+        label[start], queue[0] = count, start
+        size, done, closed = 1, 0, True
+        while closed and done < size:
+            i = queue[done]
+            done += 1
+            own = end[i] - begin[i]
+            for s in range(own + joint_ptr[i + 1] - joint_ptr[i]):
+                e = begin[i] + s
+                j = indices[e] if s < own else joints[joint_ptr[i] + s - own]
+                if label[j] == count or (s < own and not weight(lam[i], lam[j], theta * z[e], upper) > 0.0):
+                    continue
+                closed = size < most and label[j] != large
+                if not closed:
+                    break
+                label[j], queue[size] = count, j
+                size += 1
+        if not closed:
+            label[queue[:size]] = large
+            count -= 1
+    label = np.maximum(label, 0)
+    return label - label.min()
+
+
+@compiled
 def hop_counts(indptr, indices, start, most):
     """Edges on the shortest path from `start` to each node; −1 where it takes more than `most` (−1: no limit), or is none."""
     n = indptr.size - 1

@@ -17,7 +17,8 @@ import numpy as np
 from scipy.sparse import csr_matrix, diags_array, eye_array
 from scipy.sparse.linalg import splu
 
-from smoothgraph.solvers.problem import mean_psi
+from smoothgraph import _kernels
+from smoothgraph.solvers.problem import SHARES
 
 STEPS = 100
 SHORT = 0.95  # of the way to where a variable would become 0
@@ -43,7 +44,8 @@ def move(problem, lam: np.ndarray, nodes: np.ndarray, tol: float) -> np.ndarray:
         at = _Point(*(value + a * change for value, change in zip(at, way, strict=True)))
         if not np.isfinite(at.x).all():
             break
-        gap = mean_psi((base + at.x) * (given + S @ np.clip(0.5 * (S.T @ at.x - q), 0.0, upper)))
+        degree = given + S @ np.clip(0.5 * (S.T @ at.x - q), 0.0, upper)
+        gap = _kernels.mean_psi(degree, at.x, base, SHARES)
         if gap < best_gap or best_gap == np.inf:  # rounding may leave a node without weight, and yet this is the way
             best, best_gap = at.x, gap
         tau = np.mean(at.w * at.mu)

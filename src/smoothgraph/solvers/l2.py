@@ -17,12 +17,11 @@ import numpy as np
 
 from smoothgraph import _kernels
 from smoothgraph.candidates import Candidates
-from smoothgraph.solvers.problem import Ascent, Solution, rows, solution_at
+from smoothgraph.solvers.problem import SHARES, Ascent, Solution, rows, solution_at
 
 SAMPLE = 1000  # nodes that the level of λ is guessed from
 RELAX = 0.85  # of its way to its optimum goes a node in the sweep before the first Newton step, since all move at once
 CG_ROUNDS, CG_TOL = 60, 3e-2
-SHARES = 64  # that sums are cut into, whatever the number of threads
 ARMIJO = 1e-4
 
 
@@ -59,8 +58,8 @@ def solve(problem: L2Problem, tol: float = 1e-6, max_iter: int = 1000, lam=None)
     return finish(problem, ascend(problem, tol, max_iter, lam), tol, start)
 
 
-def ascend(problem: L2Problem, tol: float, max_iter: int, lam=None, restless=None, scratch=None) -> Ascent:
-    """Newton steps on λ; `restless` and `scratch` are for solvers that go node by node."""
+def ascend(problem: L2Problem, tol: float, max_iter: int, lam=None, *, known=None, changed=None, scratch=None) -> Ascent:
+    """Newton steps on λ; `known`, `changed` and `scratch` are for solvers that go node by node."""
     newton = _Newton(problem)
     point = None if lam is None else newton.evaluate(lam)
     if point is None or not 0.5 * problem.n <= point.degree.sum() <= 2.0 * problem.n:  # far off, as a λ of another θ may be

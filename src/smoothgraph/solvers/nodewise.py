@@ -15,7 +15,7 @@ from scipy.sparse import csr_matrix
 
 from smoothgraph import _kernels
 from smoothgraph.solvers import interior
-from smoothgraph.solvers.problem import Ascent, Problem, Solution, mean_psi, rows, solution_at
+from smoothgraph.solvers.problem import SHARES, Ascent, Problem, Solution, rows, solution_at
 
 LANES, WAVES = 16, 64  # a sweep is WAVES times LANES blocks side by side; WAVES is a power of two
 SERIAL = 5_000  # below as many nodes a sweep is too short for threads
@@ -30,7 +30,6 @@ CG_ROUNDS, CG_TOL = 20, 0.03  # how well a Newton step is solved for
 DIRECT = 60_000  # nodes that have together at most so many allowed edges are moved to their joint optimum at once
 DOUBLINGS = 4  # of that number, one for every leap that did not help
 STALLED = 10  # leaps after which the gap is not even halved: rounding leaves no more
-SHARES = 64  # that sums are cut into, whatever the number of threads
 PARTS = 8  # that the live edges are chosen in; with many, huge pages of memory would be used at the end of each
 
 
@@ -51,11 +50,13 @@ def finish(problem: Problem, point: Ascent, tol: float, start: float) -> Solutio
     return solution_at(point, problem.arrays_less_base, problem.shrink, dual, objective, dual_objective, tol, start)
 
 
-def ascend(problem: Problem, tol: float, max_iter: int, lam=None, restless=None, scratch=None) -> Ascent:
+def ascend(
+    problem: Problem, tol: float, max_iter: int, lam=None, *, known: Ascent | None = None, changed=None, scratch=None
+) -> Ascent:
     """Sweeps, coarse ones from a cold start, then leaps and finer sweeps until the gap is at most `tol`.
 
-    The `lam` given is not changed. `restless` marks the nodes to begin with, for a λ that is the optimum of a problem that
-    differs in those nodes only; `scratch` is memory that several solves share.
+    The `lam` given is not changed. If the point `known`, at that λ, is the optimum of a problem that differs in a few nodes
+    only, marked `changed`, the work is theirs. `scratch` is memory that several solves share.
     """
     sweeper = _Sweeper(problem, scratch or Scratch())
     if lam is None:
@@ -65,8 +66,8 @@ def ascend(problem: Problem, tol: float, max_iter: int, lam=None, restless=None,
         n_iter = 1 + sweeper.settle(lam, max(tol, COARSE), max_iter - 1)
     else:
         lam = lam.copy()
-        n_iter = sweeper.settle(lam, tol, max_iter, restless)
-    point = sweeper.evaluate(lam)
+        n_iter = sweeper.settle(lam, tol, max_iter, changed)
+    point = sweeper.evaluate(lam) if known is None else sweeper.evaluate_again(known, changed, lam)
     best, stalled = point.gap, 0
     while point.gap > tol and n_iter < max_iter and stalled < STALLED:
         point = _leap(sweeper, point, tol, DIRECT << min(stalled, DOUBLINGS))
@@ -81,16 +82,23 @@ def ascend(problem: Problem, tol: float, max_iter: int, lam=None, restless=None,
 
 
 class Scratch:
-    """Memory for the live edges that one solve can leave to the next: touching new memory takes longer than the copy."""
+    """Memory that one solve can leave to the next: touching new memory takes longer than the copy."""
 
     def __init__(self):
-        self._rows = None
+        self._rows = self._nodes = None
 
     def rows(self, n, entries, dtype):
+        """For the live edges."""
         if self._rows is None or self._rows[0].size != n or self._rows[2].size < entries or self._rows[3].dtype != dtype:
-            room = entries + entries // 8  # the support may grow
+            room = 2 * entries  # the support may grow, and memory costs nothing until it is written to
             self._rows = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(room, np.int32), np.empty(room, dtype)
         return self._rows
+
+    def nodes(self, n):
+        """Three numbers for every node."""
+        if self._nodes is None or self._nodes.shape[1] != n:
+            self._nodes = np.empty((3, n))
+        return self._nodes
 
 
 class _Sweeper:
@@ -104,8 +112,8 @@ class _Sweeper:
         *self.allowed, self.theta, self.upper = problem.arrays_less_base
         self.problem, self.n, self.given = problem, problem.n, problem.given
         self.live = scratch.rows(self.n, self.allowed[1].size, self.allowed[2].dtype)
-        self.live_limit = np.full(self.n, -np.inf)
-        self.before = np.empty(self.n)
+        self.before, self.live_limit, self.no_limit = scratch.nodes(self.n)
+        self.live_limit[:], self.no_limit[:] = -np.inf, np.inf
         self.restless = np.zeros(self.n, np.bool_)
         self.shift = (-(-self.n // (LANES * WAVES)) - 1).bit_length()  # node i is in block i >> shift
         self.mixed = None
@@ -147,8 +155,23 @@ class _Sweeper:
 
     def evaluate(self, lam) -> Ascent:
         """The point at λ. Edges that are not live have no weight, if no λ is beyond its limit."""
-        degree, active, energy = _kernels.evaluate(*self._rows_for(lam), self.theta, self.upper, self.given, lam)
-        return Ascent(lam, mean_psi(degree * (lam + self.problem.base)), 0, degree, active, energy)
+        return self._point(lam, *_kernels.evaluate(*self._rows_for(lam), self.theta, self.upper, self.given, lam))
+
+    def evaluate_again(self, known, changed, lam) -> Ascent:
+        """The point at λ, from one that differs at few nodes: those are evaluated, and whoever has an edge with one."""
+        nodes = np.flatnonzero((lam != known.lam) | changed)
+        if nodes.size > FEW * self.n:
+            return self.evaluate(lam)
+        marks = np.zeros(self.n, np.bool_)
+        arrays = *rows(self.allowed), self.theta, self.upper
+        _kernels.mark_touched(nodes, *arrays, known.lam, lam, marks)
+        parts = known.degree.copy(), known.active.copy(), known.energy.copy()
+        _kernels.evaluate_again(np.flatnonzero(marks), *arrays, self.given, lam, *parts)
+        return self._point(lam, *parts)
+
+    def _point(self, lam, degree, active, energy):
+        gap = _kernels.mean_psi(degree, lam, self.problem.base, SHARES)
+        return Ascent(lam, gap, 0, degree, active, energy)
 
     def free_edges(self, lam):
         """The edges whose weight is strictly between its bounds, as CSR arrays (indptr, indices)."""
@@ -158,12 +181,14 @@ class _Sweeper:
         return self.live if (lam <= self.live_limit).all() else rows(self.allowed)
 
     def _choose_live(self, lam):
-        self.limit = self.live_limit = lam + MARGIN * (self.problem.base + lam)
+        np.multiply(MARGIN, self.problem.base + lam, out=self.live_limit)
+        self.live_limit += lam
+        self.limit = self.live_limit
         _kernels.live_edges(*self.allowed, self.theta, self.limit, PARTS, *self.live)
         self.rows, self.longest_row = self.live, int((self.live[1] - self.live[0]).max())
 
     def _allow_all(self):
-        self.limit = np.full(self.n, np.inf)
+        self.limit = self.no_limit
         self.rows, self.longest_row = rows(self.allowed), int(np.diff(self.allowed[0]).max())
 
     def _round(self, lam, nodes, quiet, relax=RELAX):

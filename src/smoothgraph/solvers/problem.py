@@ -30,13 +30,8 @@ from smoothgraph import _kernels
 from smoothgraph.candidates import Candidates
 
 FARTHEST = 1e10
+SHARES = 64  # that sums are cut into, whatever the number of threads
 FAR = 1e4  # 2θz to the nearest neighbour from which a node counts as a far outlier
-
-
-def mean_psi(x: np.ndarray) -> float:
-    """Mean of x − 1 − log x, x = dλ: the duality gap per node. A degree of 0 (a start far off) makes it inf."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return float(np.mean(x - 1.0 - np.log(x)))
 
 
 @dataclass(frozen=True)
