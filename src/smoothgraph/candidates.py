@@ -10,6 +10,7 @@ were added to, only `indptr` and `reach` stay as they were.
 import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numba
 import numpy as np
@@ -38,6 +39,11 @@ class Candidates:
     @property
     def n_edges(self) -> int:
         return self.indices.size // 2
+
+    @cached_property
+    def farthest(self) -> float:
+        """The largest squared distance."""
+        return float(self.z.max())
 
     @property
     def nodes(self) -> np.ndarray:

@@ -85,7 +85,7 @@ class Scratch:
     """Memory that one solve can leave to the next: touching new memory takes longer than the copy."""
 
     def __init__(self):
-        self._rows = self._nodes = None
+        self._rows = self._nodes = self._mixed = None
 
     def rows(self, n, entries, dtype):
         """For the live edges."""
@@ -93,6 +93,15 @@ class Scratch:
             room = 2 * entries  # the support may grow, and memory costs nothing until it is written to
             self._rows = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(room, np.int32), np.empty(room, dtype)
         return self._rows
+
+    def mixed(self, indptr, indices, shift):
+        """`_kernels.mixed_rows`; who has more edges than when it was asked for last may have become mixed: counts as such."""
+        if self._mixed is None or self._mixed[0].size != indptr.size:
+            self._mixed = indptr, _kernels.mixed_rows(indptr, indices, WAVES, shift)
+        elif self._mixed[0] is not indptr:
+            last, mixed = self._mixed
+            self._mixed = indptr, mixed | (np.diff(indptr) != np.diff(last))
+        return self._mixed[1]
 
     def nodes(self, n):
         """Three numbers for every node."""
@@ -110,13 +119,12 @@ class _Sweeper:
 
     def __init__(self, problem, scratch):
         *self.allowed, self.theta, self.upper = problem.arrays_less_base
-        self.problem, self.n, self.given = problem, problem.n, problem.given
+        self.problem, self.n, self.given, self.scratch = problem, problem.n, problem.given, scratch
         self.live = scratch.rows(self.n, self.allowed[1].size, self.allowed[2].dtype)
         self.before, self.live_limit, self.no_limit = scratch.nodes(self.n)
         self.live_limit[:], self.no_limit[:] = -np.inf, np.inf
         self.restless = np.zeros(self.n, np.bool_)
         self.shift = (-(-self.n // (LANES * WAVES)) - 1).bit_length()  # node i is in block i >> shift
-        self.mixed = None
 
     def first_round(self, lam):
         """A sweep of all nodes over all allowed edges, after which λ is good enough to tell which of them are live."""
@@ -200,9 +208,8 @@ class _Sweeper:
         """(bounds, waves, shift, mixed) of the blocks that these nodes are swept in: who is mixed has neighbours beside it."""
         if nodes.size < SERIAL:
             return np.array([0, nodes.size]), 1, 31, np.zeros(self.n, np.bool_)
-        if self.mixed is None:
-            self.mixed = _kernels.mixed_rows(*self.allowed[:2], WAVES, self.shift)
-        return np.searchsorted(nodes, np.arange(LANES * WAVES + 1) << self.shift), WAVES, self.shift, self.mixed
+        mixed = self.scratch.mixed(*self.allowed[:2], self.shift)
+        return np.searchsorted(nodes, np.arange(LANES * WAVES + 1) << self.shift), WAVES, self.shift, mixed
 
     def _take_restless(self):
         nodes = np.flatnonzero(self.restless).astype(np.int32)

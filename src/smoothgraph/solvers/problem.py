@@ -75,7 +75,7 @@ class Problem:
 
     def __post_init__(self):
         z = self.candidates.z
-        if self.theta * z.max() > FARTHEST:
+        if self.theta * self.candidates.farthest > FARTHEST:
             z = np.minimum(z, FARTHEST / self.theta)
         if self.prior is not None:
             z = z - (self.prior_strength / self.theta) * self.prior
