@@ -27,7 +27,7 @@ from smoothgraph.solvers.problem import rows
 
 ROUNDS = 30  # of joining
 NEAR, DRIFT = 0.009, 0.003  # of the degree, relative: θ stays while it is as near as that, or did not drift farther away
-SMALL = 1000  # nodes that a part may have to be found without a look at all nodes
+SMALL = 200  # nodes that a part may have to be found without a look at all nodes
 SEARCHED = 1024  # samples that look for a pair outside their part, over all parts, in one round of the search
 
 
