@@ -45,6 +45,10 @@ class Candidates:
         """The largest squared distance."""
         return float(self.z.max())
 
+    @cached_property
+    def longest_row(self) -> int:
+        return int(np.diff(self.indptr).max())
+
     @property
     def nodes(self) -> np.ndarray:
         """The node of each entry of `indices`: the row numbers of the CSR arrays."""

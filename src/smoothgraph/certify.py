@@ -64,8 +64,8 @@ def failing_nodes(support: Support, theta: float, lam: np.ndarray) -> np.ndarray
     failing = theta * support.candidates.reach < _needed(support.stretch, lam)
     for nodes, limits in support.comparisons:
         # θz ≥ θ(limitᵢ + limitⱼ) ≥ (λᵢ + λⱼ)/2 for every j, however λⱼ has risen since
-        slack = 2.0 * theta * limits - lam
-        failing[nodes[slack[nodes] + slack.min() >= 0.0]] = False
+        slack = 2.0 * theta * limits[nodes] - lam[nodes]
+        failing[nodes[slack + _kernels.least_slack(limits, lam, theta) >= 0.0]] = False
     return np.flatnonzero(failing).astype(np.int32)
 
 

@@ -24,8 +24,12 @@ class Joints:
     weights: np.ndarray
 
     def as_matrix(self, n: int) -> sp.csr_matrix:
-        half = sp.csr_matrix((self.weights, (self.i, self.j)), shape=(n, n))
-        return sp.csr_matrix(half + half.T)
+        ends = np.concatenate([self.i, self.j]), np.concatenate([self.j, self.i])
+        return sp.csr_matrix((np.tile(self.weights, 2), ends), shape=(n, n))
+
+    def degrees(self, n: int) -> np.ndarray:
+        """What each node has of them."""
+        return np.bincount(self.i, self.weights, n) + np.bincount(self.j, self.weights, n)
 
 
 NO_JOINTS = Joints(np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0))
@@ -49,7 +53,7 @@ class Recipe:
             self._last.update(given=candidates, counted=self.stretched(candidates))
         counted, fixed = self._last["counted"], None
         if self.joints.i.size:
-            fixed = np.asarray(self.joints.as_matrix(candidates.n).sum(axis=1)).ravel()
+            fixed = self.joints.degrees(candidates.n)
         if self.model == "l2":
             return L2Problem(counted, theta, fixed)
         prior = None if self.prior is None else _at_edges(self.prior, counted)

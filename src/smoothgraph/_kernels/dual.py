@@ -287,11 +287,11 @@ def mark_touched(nodes, begin, end, indices, z, theta, upper, before, lam, marks
                 marks[j] = True
 
 
-@compiled
+@threaded
 def pair_weights(i, j, indptr, indices, z, theta, upper, lam):
     """w of the pairs (i, j), 0 where they are no edges."""
     w = np.zeros(i.size)
-    for pair in range(i.size):
+    for pair in prange(i.size):
         for e in range(indptr[i[pair]], indptr[i[pair] + 1]):
             if indices[e] == j[pair]:
                 w[pair] = weight(lam[i[pair]], lam[j[pair]], theta * z[e], upper)
@@ -379,6 +379,15 @@ def conjugate_gradients(begin, end, indices, diagonal, right, less, rounds, tol,
         for i in prange(n):
             p[i] = residual[i] / diagonal[i] + (rz / last) * p[i]
     return x
+
+
+@compiled
+def least_slack(limits, lam, theta):
+    """The least 2θ·limit − λ of all nodes."""
+    least = np.inf
+    for i in range(lam.size):
+        least = min(least, 2.0 * theta * limits[i] - lam[i])
+    return least
 
 
 @compiled

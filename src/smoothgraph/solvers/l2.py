@@ -98,7 +98,7 @@ class _Newton:
     def __init__(self, problem):
         *self.allowed, self.theta, _ = problem.arrays
         self.n, self.given = problem.n, problem.given
-        self.longest_row = int(np.diff(self.allowed[0]).max())
+        self.longest_row = problem.candidates.longest_row
         self.weighted = np.empty(self.n, np.int64), np.empty(self.n, np.int64), np.empty_like(self.allowed[1])
 
     def start(self):

@@ -197,7 +197,7 @@ class _Sweeper:
 
     def _allow_all(self):
         self.limit = self.no_limit
-        self.rows, self.longest_row = rows(self.allowed), int(np.diff(self.allowed[0]).max())
+        self.rows, self.longest_row = rows(self.allowed), self.problem.candidates.longest_row
 
     def _round(self, lam, nodes, quiet, relax=RELAX):
         constants = self.theta, self.upper, self.problem.base, self.given, self.limit

@@ -105,7 +105,9 @@ class Problem:
     @property
     def given(self) -> np.ndarray:
         """`fixed` in the form without a prior."""
-        return np.zeros(self.n) if self.fixed is None else self.fixed / self.shrink
+        if self.fixed is None:
+            return np.zeros(self.n)
+        return self.fixed if self.prior is None else self.fixed / self.shrink
 
     @property
     def arrays(self) -> tuple:
