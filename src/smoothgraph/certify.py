@@ -25,7 +25,9 @@ from smoothgraph.neighbors import pairs_nearer_than, reach
 from smoothgraph.samples import ROWS, blocks
 
 FACTOR, EXTENSIONS = 4, 2  # lists of nodes that need it become this many times longer, so many times
-SLACK = 1.1  # pairs are let in up to this factor beyond what is needed, so that λ and θ may still move
+# Pairs are let in up to these factors beyond what is needed, so that λ and θ may still move: longer lists, that cost more with
+# every pair, up to the first, comparisons up to the second.
+SLACK, COMPARED_SLACK = 1.03, 1.1
 # Multiplications that comparing with every sample may cost when the lists are approximate: up to half a second it is the
 # shortest way, up to seconds it is made where longer lists did not help. Of more than a million samples, where all the rest
 # takes longer too, so many for every million.
@@ -125,7 +127,7 @@ def _nearest_of_two_hops(samples, candidates, nodes, farthest, width):
 
 def _compare(support, samples, nodes, theta, lam):
     """Let in every pair of `nodes` that may have weight. Who was compared before need only meet those whose λ has risen."""
-    limits = SLACK * lam / (2.0 * theta)
+    limits = COMPARED_SLACK * lam / (2.0 * theta)
     most = max(PAIRS_PER_NODE * samples.n, PAIRS)
     stretch = np.ones(samples.n) if support.stretch is None else support.stretch
     near = partial(pairs_nearer_than, samples, stretch=stretch, most=most)
