@@ -47,23 +47,32 @@ def draw(rows):
 
 
 def write(names):
-    lines = [HEAD]
-    for name in names:
-        path = HERE / "results" / f"{name}.json"
-        if not path.exists():
-            continue
-        result = json.loads(path.read_text(encoding="utf-8"))
-        lines += [f"## {name}", "", f"{result['machine']}, {result['date']}", ""]
-        for row in result["rows"]:
-            lines += [f"**{row['benchmark']}**", "", "| | |", "|---|---|"]
-            lines += [f"| {key.replace('_', ' ')} | {shown(value)} |" for key, value in row.items() if key != "benchmark"]
-            lines.append("")
-        if name == "opponents":
-            draw(result["rows"])
-            lines += [f"![Seconds from a data file to a saved graph, over the number of samples]({PICTURE})", ""]
-    TARGET.write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
-    README.write_text(TABLE.sub(lambda _: cold_table(), README.read_text(encoding="utf-8")), encoding="utf-8")
+    """Sections of benchmarks that were run here are written anew; those of others stay as they are."""
+    parts = re.split(r"^## (\w+)$", TARGET.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    before = dict(zip(parts[1::2], parts[2::2], strict=True))
+    sections = {name: section(name) or before.get(name) for name in names}
+    text = HEAD + "".join(f"\n## {name}\n\n{text.strip()}\n" for name, text in sections.items() if text)
+    TARGET.write_text(text, encoding="utf-8")
+    if (HERE / "results" / "cold.json").exists():
+        README.write_text(TABLE.sub(lambda _: cold_table(), README.read_text(encoding="utf-8")), encoding="utf-8")
     print(f"Wrote {TARGET.name} and the table in {README.name}.")
+
+
+def section(name):
+    """What the last run of a benchmark saw; None if there was none here."""
+    path = HERE / "results" / f"{name}.json"
+    if not path.exists():
+        return None
+    result = json.loads(path.read_text(encoding="utf-8"))
+    lines = [f"{result['machine']}, {result['date']}", ""]
+    for row in result["rows"]:
+        lines += [f"**{row['benchmark']}**", "", "| | |", "|---|---|"]
+        lines += [f"| {key.replace('_', ' ')} | {shown(value)} |" for key, value in row.items() if key != "benchmark"]
+        lines.append("")
+    if name == "opponents":
+        draw(result["rows"])
+        lines += [f"![Seconds from a data file to a saved graph, over the number of samples]({PICTURE})", ""]
+    return "\n".join(lines)
 
 
 def cold_table():
