@@ -71,10 +71,8 @@ def step_size(problem: Problem) -> float:
 
 
 def start_state(problem: Problem, lam=None) -> State:
-    """No edges, and v = −λ, by default of the one-node problems."""
-    arrays = problem.arrays
-    if lam is None:
-        lam = _kernels.start_dual(*arrays[:1], *arrays[2:4], np.zeros(problem.n))
+    """No edges, and v = −λ, 0 by default, as its authors begin: it shares nothing with the solver it is to check."""
+    lam = np.zeros(problem.n) if lam is None else lam
     w = np.zeros(problem.candidates.indices.size)
     return State(w, -lam, np.empty_like(w), np.empty_like(lam), np.empty_like(lam))
 
