@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 from conftest import blobs, candidates_of
 from cvx import solve_log_model
 from smoothgraph import GraphLearner, _kernels
-from smoothgraph.candidates import from_matrix
+from smoothgraph.candidates import add_pairs, from_matrix
 from smoothgraph.models import log
 from smoothgraph.solvers import Problem, Status, nodewise, solve
 
@@ -267,3 +267,18 @@ def test_who_counts_edges_and_who_lists_them_agree_to_the_last_bit():
     assert w.min() > 0.0
     none_before = np.zeros(n + 1, np.int64)
     np.testing.assert_array_equal(_kernels.weight_is_new(none_before, begin, pairs, z, theta, np.inf, lam), expected)
+
+
+def test_who_is_mixed_is_known_after_edges_came_in(rng):
+    """A node that came to have a neighbour in a block beside its own and is not said to be mixed would race with it."""
+    n, shift = 3000, 2
+    edges, scratch = candidates_of(rng.normal(size=(n, 2)), 5), nodewise.Scratch()
+    before = scratch.mixed(edges.indptr, edges.indices, shift).copy()
+    np.testing.assert_array_equal(before, _kernels.mixed_rows(edges.indptr, edges.indices, nodewise.WAVES, shift))
+    i, j = rng.integers(0, n // 2, 500), rng.integers(n // 2, n, 500)
+    grown = add_pairs(edges, i, j, np.ones(500))
+    now = scratch.mixed(grown.indptr, grown.indices, shift)
+    mixed = _kernels.mixed_rows(grown.indptr, grown.indices, nodewise.WAVES, shift)
+    assert np.any(mixed & ~before)
+    assert np.all(now[mixed])
+    assert np.count_nonzero(now & ~before) <= 1000
