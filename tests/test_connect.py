@@ -135,10 +135,13 @@ def test_growing_sees_every_new_edge_beside_the_joining_ones(seed):
     assert np.mean(x - 1.0 - np.log(x)) <= 2e-9
 
 
-def test_the_forest_is_the_cheapest_of_all_pairs(rng):
-    """Kruskal over all pairs of samples between parts, at the λ of the graph in parts."""
+@pytest.mark.parametrize("strength", [0.0, 2.0])
+def test_the_forest_is_the_cheapest_of_all_pairs(strength, rng):
+    """Kruskal over all pairs of samples between parts, at the λ of the graph in parts; a prior makes its edges cheaper."""
     X = pairs_of_points(rng, 25)
+    prior = np.triu(rng.uniform(0.0, 0.3, size=(50, 50)) * (rng.random((50, 50)) < 0.1), k=1)
     options = {"n_neighbors": 2, "theta": 1.0, "neighbors": "all", "tol": 1e-12}
+    options |= {"prior": sp.csr_matrix(prior + prior.T), "prior_strength": strength}
     apart = GraphLearner(**options).fit(X)
     i, j, z = all_pairs(X)
     lam = apart.solution_.dual
@@ -152,7 +155,7 @@ def test_the_forest_is_the_cheapest_of_all_pairs(rng):
         return part
 
     chosen = set()
-    for e in np.argsort(z - 0.5 * (lam[i] + lam[j]), kind="stable"):
+    for e in np.argsort(z - strength * prior[i, j] - 0.5 * (lam[i] + lam[j]), kind="stable"):
         a, b = root(labels[i[e]]), root(labels[j[e]])
         if a != b:
             parent[a] = b

@@ -64,6 +64,8 @@ def connect(
         settled = resettle(settled, recipe, changed if stays else None, done)
         certified = done or not settled.failing.size
         miss = miss if stays else _miss(settled, recipe, degree)
+    else:
+        labels = _parts(settled, recipe.joints)
     if labels.max() > 0:
         text = f"The graph stays in {labels.max() + 1} parts: the allowed edges do not connect them. Allow more edges."
         warnings.warn(text, stacklevel=4)
