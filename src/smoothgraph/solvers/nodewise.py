@@ -19,7 +19,7 @@ from smoothgraph.solvers.problem import SHARES, Ascent, Problem, Solution, rows,
 
 LANES, WAVES = 16, 64  # a sweep is WAVES times LANES blocks side by side; WAVES is a power of two
 SERIAL = 5_000  # below as many nodes a sweep is too short for threads
-FEW = 0.05  # up to this share of the nodes is swept over all allowed edges
+FEW, MANY = 0.05, 0.2  # shares of the nodes: so few are swept over all allowed edges, unless they become so many
 RELAX = 1.25  # times the way to its optimum goes a node
 MARGIN = 0.2  # live edges are those that can have weight while no λ rises by more than this share
 ROUGH, ROUGH_ROUNDS = 300, 8  # down to so many times the gap asked for every node is swept, since nearly all would be marked
@@ -142,12 +142,15 @@ class _Sweeper:
         visits, rounds, creeping, few = VISITS * self.n, 0, CREEPING, max(FEW * self.n, 1000.0)
         self.before[:] = lam
         while nodes.size:
-            if nodes.size > few:  # choosing costs as much as two visits of every node
+            many = nodes.size > few
+            if many:  # choosing costs as much as two visits of every node
                 self._choose_live(lam)
             else:
                 self._allow_all()
             share, rough = np.inf, nodes.size == self.n
             while nodes.size and share > REST * tol * self.n:
+                if not many and nodes.size > max(few, MANY * self.n):  # now it is worth it
+                    break
                 if visits <= 0 or creeping <= 0 or rounds >= most:
                     return rounds
                 share = self._round(lam, nodes, np.inf if rough else tol)
@@ -158,7 +161,8 @@ class _Sweeper:
                     rough = share > ROUGH * tol * self.n and rounds < ROUGH_ROUNDS  # a few outliers may have a large share
                 else:
                     nodes = self._take_restless()
-            nodes = np.flatnonzero(lam >= self.limit).astype(np.int32)
+            else:
+                nodes = np.flatnonzero(lam >= self.limit).astype(np.int32)
         return rounds
 
     def evaluate(self, lam) -> Ascent:
