@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 from conftest import blobs, candidates_of, lists_of
 from cvx import all_pairs
 from smoothgraph import certify
+from smoothgraph.candidates import Candidates
 from smoothgraph.certify import Support, failing_nodes, grow
 from smoothgraph.models import log
 from smoothgraph.samples import Samples
@@ -15,12 +16,20 @@ def all_pairs_solution(X, theta):
     return solve(Problem(candidates_of(X, len(X) - 1), theta), tol=1e-12)
 
 
-def violated(X, theta, lam, candidates):
-    """Pairs outside the support that the dual gives weight, by looking at all of them."""
+def outside(X, candidates, stretch=None):
+    """(i, j, z) of all pairs outside the support."""
     i, j, z = all_pairs(X)
     inside = set(zip(candidates.nodes.tolist(), candidates.indices.tolist(), strict=True))
+    left_out = np.array([pair not in inside for pair in zip(i.tolist(), j.tolist(), strict=True)])
+    z = z if stretch is None else z * stretch[i] * stretch[j]
+    return i[left_out], j[left_out], z[left_out]
+
+
+def violated(X, theta, lam, candidates, stretch=None):
+    """Pairs outside the support that the dual gives weight."""
+    i, j, z = outside(X, candidates, stretch)
     heavy = log.best_weights(lam, i, j, z, theta) > 0
-    return [(a, b) for a, b in zip(i[heavy].tolist(), j[heavy].tolist(), strict=True) if (a, b) not in inside]
+    return list(zip(i[heavy].tolist(), j[heavy].tolist(), strict=True))
 
 
 @settings(max_examples=60, deadline=None)
@@ -85,7 +94,31 @@ def test_an_extension_lets_in_what_the_certificate_needs_and_no_more(rng):
     assert all(min(Z[i, j] - grown.reach[i], Z[i, j] - grown.reach[j]) <= 1e-9 for i, j in allowed - known)
 
 
-def test_a_comparison_stops_counting_when_lambda_has_risen_too_far(rng):
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 6), st.floats(0.3, 10.0), st.floats(0.0, 0.5), st.booleans())
+def test_after_comparisons_too_pairs_left_out_have_a_failing_end(seed, k, theta_times, noise, stretched):
+    """Whoever is failing is compared, λ moves, and again: each time all pairs are looked at."""
+    rng = np.random.default_rng(seed)
+    X = blobs(40, 2, rng)
+    samples, candidates = Samples(X), candidates_of(X, k)
+    stretch = np.exp(0.3 * rng.normal(size=40)) if stretched else None
+    theta = theta_times / candidates.z.mean()
+    lam = solve(Problem(candidates, theta), tol=1e-8).dual
+    support = Support(candidates, k, stretch)
+    for _ in range(4):
+        failing = failing_nodes(support, theta, lam)
+        support = grow(support, samples, failing, theta, lam, exact=True)
+        assert not failing_nodes(support, theta, lam).size
+        if support.comparison is not None:
+            done, limits = support.comparison
+            i, j, z = outside(X, support.candidates, stretch)
+            assert (z >= (limits[i] + limits[j]) * (1 - 1e-9))[done[i] | done[j]].all()
+        lam = lam * np.exp(noise * rng.normal(size=40))
+        failing = set(failing_nodes(support, theta, lam).tolist())
+        assert all(i in failing or j in failing for i, j in violated(X, theta, lam, support.candidates, stretch))
+
+
+def test_a_comparison_counts_as_long_as_lambda_is_within_its_slack(rng):
     X = blobs(300, 3, rng)
     samples, candidates = Samples(X), candidates_of(X, 4)
     theta = 2.0 / candidates.z.mean()
@@ -98,6 +131,25 @@ def test_a_comparison_stops_counting_when_lambda_has_risen_too_far(rng):
         == np.setdiff1d(failing_nodes(Support(candidates, 4), theta, lam * 1.05), failing).size
     )
     assert set(failing) <= set(failing_nodes(compared, theta, lam * 1.2))
+    risen = lam.copy()
+    risen[17] *= 1.2
+    assert failing_nodes(compared, theta, risen).tolist() == [17], "one that rises makes no others fail"
+
+
+def test_to_meet_who_was_compared_is_not_to_be_compared():
+    """Sample 2 rises and reaches far enough, then not: the pair (2, 3) is in nobody's reach and has weight."""
+    X = np.array([[100.0], [101.0], [0.0], [1.01]])
+    edges = Candidates(np.array([0, 1, 2, 2, 2]), np.array([1, 0], np.int32), np.ones(2), np.array([0.1, 9.0, 1.0, 1.0]))
+    support, lam = Support(edges, 1), np.array([1.0, 1.0, 0.5, 1.0])
+    for risen in (0.5, 1.0):
+        lam[2] = risen
+        failing = failing_nodes(support, 1.0, lam)
+        assert failing.tolist() == [0 if risen == 0.5 else 2]
+        support = grow(support, Samples(X), failing, 1.0, lam, exact=True)
+        assert not failing_nodes(support, 1.0, lam).size
+    lam[2] = 1.09
+    assert violated(X, 1.0, lam, support.candidates) == [(2, 3)]
+    assert failing_nodes(support, 1.0, lam).tolist() == [2]
 
 
 def test_groups_of_duplicates_end_the_growth_instead_of_the_memory(rng, monkeypatch):

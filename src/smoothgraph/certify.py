@@ -8,6 +8,9 @@ A pair outside the support is at least max(reach) apart. If θ·reachᵢ ≥ λ�
 changes neither P(w) nor D(λ), and the duality gap found on the support holds for all n(n−1)/2 pairs. With approximate lists
 it is true as far as the lists are.
 
+Where lists would be too long, a node is compared with every sample instead, and its pairs with z < limitᵢ + limitⱼ are let in,
+the limits being somewhat more than λ/(2θ). The others have θz ≥ (λᵢ+λⱼ)/2 as long as no λ is beyond 2θ·limit: whose is, fails.
+
 With locality a distance counts stretchᵢ·stretchⱼ times, and node i answers for its pairs with the nodes that come no later in
 the order of λ/stretch². It is certified if θ·reachᵢ is at least the largest (λᵢ+λⱼ)/(2·stretchᵢ·stretchⱼ) over those: then
 every pair outside is answered for by one of its ends. Without locality the largest is λᵢ, and this is the test above.
@@ -39,15 +42,15 @@ ANY_PATH = np.empty(0, np.int8)
 
 
 class Comparison(NamedTuple):
-    """`nodes` were held against every sample: all their pairs with (stretched) z < limitᵢ + limitⱼ are in the support."""
+    """All pairs of a node that is marked `done` and any other, with (stretched) z < limitᵢ + limitⱼ, are in the support."""
 
-    nodes: np.ndarray
+    done: np.ndarray
     limits: np.ndarray
 
 
 @dataclass(frozen=True)
 class Support:
-    """Allowed edges, and what is known of the pairs left out: each node's reach, and comparisons with every sample.
+    """Allowed edges, and what is known of the pairs left out: each node's reach, and a comparison with every sample.
 
     `width` is how long the lists were at first, and `extensions` how often some were made longer since. `stretch` is what
     locality makes of distances, None without it. Candidates and reach are not stretched.
@@ -57,17 +60,17 @@ class Support:
     width: int
     stretch: np.ndarray | None = None
     extensions: int = 0
-    comparisons: tuple[Comparison, ...] = ()
+    comparison: Comparison | None = None
     exhausted: bool = False
 
 
 def failing_nodes(support: Support, theta: float, lam: np.ndarray) -> np.ndarray:
-    """The nodes whose pairs outside the support may have weight."""
+    """Nodes such that every pair outside the support that may have weight has one of them at an end."""
     failing = theta * support.candidates.reach < _needed(support.stretch, lam)
-    for nodes, limits in support.comparisons:
-        # θz ≥ θ(limitᵢ + limitⱼ) ≥ (λᵢ + λⱼ)/2 for every j, however λⱼ has risen since
-        slack = 2.0 * theta * limits[nodes] - lam[nodes]
-        failing[nodes[slack + _kernels.least_slack(limits, lam, theta) >= 0.0]] = False
+    if support.comparison is not None:
+        done, limits = support.comparison
+        failing &= ~done
+        failing |= lam > 2.0 * theta * limits
     return np.flatnonzero(failing).astype(np.int32)
 
 
@@ -79,15 +82,21 @@ def _needed(stretch, lam):
     return 0.5 * _kernels.largest_partners(order, stretch, lam) / stretch
 
 
-def compares(support: Support, nodes: np.ndarray, samples, exact: bool) -> bool:
-    """Whether `grow` compares these nodes with every sample, rather than extend their lists.
+def compares(support: Support, samples, nodes: np.ndarray, theta: float, lam: np.ndarray, exact: bool) -> bool:
+    """Whether `grow` compares these failing nodes with every sample, rather than extend their lists.
 
     With exact lists a comparison costs what longer lists would and lets in no more than is needed; with approximate ones it
     is made where it is affordable.
     """
-    work = float(nodes.size) * samples.n * (samples.n_features + 60)
+    work = float(_short(support, nodes, theta, lam).size) * samples.n * (samples.n_features + 60)
     affordable = SHORT_WORK if _extends(support, samples) else COMPARE_WORK
     return exact or work <= affordable * max(1.0, samples.n / 1e6)
+
+
+def _short(support, nodes, theta, lam):
+    """The failing nodes, without those that reach far enough and need only meet who was compared before."""
+    short = theta * support.candidates.reach[nodes] < _needed(support.stretch, lam)[nodes]
+    return nodes[short if support.comparison is None else short | support.comparison.done[nodes]]
 
 
 def _extends(support, samples):
@@ -96,10 +105,11 @@ def _extends(support, samples):
 
 def grow(support: Support, samples, nodes: np.ndarray, theta: float, lam: np.ndarray, exact: bool) -> Support:
     """A larger support for `nodes`, by comparison with every sample or from the neighbours of their neighbours."""
-    if compares(support, nodes, samples, exact):
-        return _compare(support, samples, nodes, theta, lam)
+    short = _short(support, nodes, theta, lam)
+    if compares(support, samples, nodes, theta, lam, exact):
+        return _compare(support, samples, nodes, short, theta, lam)
     if _extends(support, samples):
-        return _extend(support, samples, nodes, theta, lam)
+        return _extend(support, samples, short, theta, lam)
     return replace(support, exhausted=True)
 
 
@@ -125,24 +135,21 @@ def _nearest_of_two_hops(samples, candidates, nodes, farthest, width):
     return lists[:, :width], distances[:, :width]
 
 
-def _compare(support, samples, nodes, theta, lam):
-    """Let in every pair of `nodes` that may have weight. Who was compared before need only meet those whose λ has risen."""
-    limits = COMPARED_SLACK * lam / (2.0 * theta)
-    most = max(PAIRS_PER_NODE * samples.n, PAIRS)
+def _compare(support, samples, nodes, short, theta, lam):
+    """Let in every pair that may have weight: of `short` and any sample, of the other `nodes` and who was compared before.
+
+    The limits of all others stand, since who was compared before was compared up to them.
+    """
+    done, limits = np.zeros(samples.n, np.bool_), COMPARED_SLACK * np.maximum(lam, 0.0) / (2.0 * theta)
+    if support.comparison is not None:
+        done, before = support.comparison.done.copy(), support.comparison.limits.copy()
+        before[nodes] = np.maximum(before, limits)[nodes]
+        limits = before
     stretch = np.ones(samples.n) if support.stretch is None else support.stretch
-    near = partial(pairs_nearer_than, samples, stretch=stretch, most=most)
-    comparisons, found = list(support.comparisons), []
-    for known in reversed(support.comparisons):
-        risen = lam > 2.0 * theta * known.limits
-        again = np.intersect1d(nodes, known.nodes[~risen[known.nodes]])
-        if again.size:
-            raised = np.where(risen, np.maximum(known.limits, limits), known.limits)
-            found.append(near(again, raised, among=np.flatnonzero(risen).astype(np.int32)))
-            comparisons.append(Comparison(again, raised))
-            nodes = np.setdiff1d(nodes, again)
-    found.append(near(nodes, limits))
+    near = partial(pairs_nearer_than, samples, limits=limits, stretch=stretch, most=max(PAIRS_PER_NODE * samples.n, PAIRS))
+    found = near(short), near(np.setdiff1d(nodes, short), among=np.flatnonzero(done).astype(np.int32))
     if any(pairs is None for pairs in found):
         return replace(support, exhausted=True)
-    i, j, z = (np.concatenate(parts) for parts in zip(*found, strict=True))
-    comparisons.append(Comparison(nodes, limits))
-    return replace(support, candidates=add_pairs(support.candidates, i, j, z), comparisons=tuple(comparisons))
+    done[short] = True
+    candidates = add_pairs(support.candidates, *(np.concatenate(parts) for parts in zip(*found, strict=True)))
+    return replace(support, candidates=candidates, comparison=Comparison(done, limits))

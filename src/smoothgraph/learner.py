@@ -369,8 +369,9 @@ class GraphLearner(TransformerMixin, BaseEstimator):
             return settle(*where, recipe, start=settled, changed=changed, complete=complete, tol=tol, say=say, **common)
 
         with self._stage("solve") as say:
-            where, complete = (allowed.support, allowed.theta), self.complete
-            settled = settle(*where, wanted, recipe, complete=complete, tol=self.tol, say=say, **common)
+            compare, tol = allowed.exact or not self.connect, self.tol  # else it is done once, when the parts are joined
+            where = allowed.support, allowed.theta, wanted
+            settled = settle(*where, recipe, complete=self.complete, compare=compare, tol=tol, say=say, **common)
         if self.connect:
             with self._stage("connect") as say:
                 settled, recipe = connect(settled, recipe, allowed.samples, wanted, resettle, say)

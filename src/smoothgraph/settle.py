@@ -47,6 +47,7 @@ def settle(
     samples,
     exact: bool,
     complete: bool = True,
+    compare: bool = True,
     tol: float,
     max_iter: int,
     scratch: Scratch | None = None,
@@ -54,6 +55,7 @@ def settle(
 ) -> Settled:
     """Solve at θ, or at the θ that gives `degree` neighbours per node; with `complete`, on a support that is large enough.
 
+    Without `compare` it is grown by longer lists only, and nodes that need to be compared with all samples stay as they are.
     `start` is where an earlier call ended: its λ is the optimum, but for the nodes marked `changed`, if those are given.
     """
     support = replace(support, extensions=0, exhausted=False)  # who needs more now may be others than in an earlier call
@@ -68,9 +70,10 @@ def settle(
         reached, certified = recipe.mean_degree(point), problem.n - failing.size
         say(f"θ {theta:.6g}, degree {reached:.3f}, gap {point.gap:.1e}, {certified} nodes certified")
         growing = complete and failing.size and not support.exhausted
-        if growing and (gap <= tol or not compares(support, failing, samples, exact)):  # a comparison is for λ that are right
+        asked = support, samples, failing, theta * problem.shrink, dual, exact
+        if growing and (not compares(*asked) or (compare and gap <= tol)):  # a comparison is for λ that are right
             before = problem.candidates.indptr
-            support = grow(support, samples, failing, theta * problem.shrink, dual, exact)
+            support = grow(*asked)
             problem = recipe.problem(support.candidates, theta, problem)
             changed = _kernels.weight_is_new(before, *problem.arrays_less_base, point.lam)
             if not changed.any():  # the solution stands, and may be certified now

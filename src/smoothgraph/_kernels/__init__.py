@@ -28,7 +28,6 @@ from smoothgraph._kernels.dual import (
     evaluate,
     evaluate_again,
     largest_partners,
-    least_slack,
     live_edges,
     lost_weight,
     mark_touched,
@@ -59,6 +58,7 @@ from smoothgraph._kernels.graphs import (
     parts,
     small_parts,
     solve_laplacian,
+    spanning_forest,
     weighted_parts,
 )
 from smoothgraph._kernels.l2 import (
@@ -105,7 +105,6 @@ __all__ = [
     "keep_smallest",
     "laplacian_product",
     "largest_partners",
-    "least_slack",
     "list_distances",
     "live_edges",
     "lost_weight",
@@ -129,6 +128,7 @@ __all__ = [
     "small_parts",
     "smallest_of_rows",
     "solve_laplacian",
+    "spanning_forest",
     "sparse_list_distances",
     "start_dual",
     "start_l2",

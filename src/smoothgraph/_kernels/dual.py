@@ -382,15 +382,6 @@ def conjugate_gradients(begin, end, indices, diagonal, right, less, rounds, tol,
 
 
 @compiled
-def least_slack(limits, lam, theta):
-    """The least 2θ·limit − λ of all nodes."""
-    least = np.inf
-    for i in range(lam.size):
-        least = min(least, 2.0 * theta * limits[i] - lam[i])
-    return least
-
-
-@compiled
 def largest_partners(order, stretch, lam):
     """For each node i of `order`: the largest (λᵢ + λⱼ)/stretchⱼ over the nodes j that come no later in it.
 

@@ -61,6 +61,19 @@ def weighted_parts(begin, end, indices, z, theta, upper, lam, joint_i, joint_j):
 
 
 @compiled
+def spanning_forest(order, i, j, n):
+    """Kruskal's algorithm: the places of the pairs (i, j) of n nodes, taken in this order, that join two trees."""
+    above, chosen = np.arange(n).astype(np.int32), np.empty(n, np.int64)
+    count = 0
+    for place in order:
+        if _root_of(above, i[place]) != _root_of(above, j[place]):
+            _unite(above, i[place], j[place])
+            chosen[count] = place
+            count += 1
+    return chosen[:count].copy()
+
+
+@compiled
 def small_parts(starts, begin, end, indices, z, theta, upper, lam, joint_ptr, joints, most):
     """The parts of at most `most` nodes that the nodes `starts` are in, by number; everybody else has 0, if there is anybody.
 
