@@ -16,7 +16,7 @@ from dataclasses import replace
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
+from scipy.sparse.csgraph import connected_components
 
 from smoothgraph import _kernels
 from smoothgraph.candidates import add_pairs
@@ -27,7 +27,7 @@ from smoothgraph.solvers.problem import rows
 
 ROUNDS = 30  # of joining
 NEAR, DRIFT = 0.009, 0.003  # of the degree, relative: θ stays while it is as near as that, or did not drift farther away
-SMALL = 200  # nodes that a part may have to be found without a look at all nodes
+FEW, SMALL = 0.1, 200  # without a look at all nodes parts are found if so few of them changed, and of so few nodes
 SEARCHED = 1024  # samples that look for a pair outside their part, over all parts, in one round of the search
 
 
@@ -41,7 +41,7 @@ def connect(
     edges that come in to certify all may as well: so there are a few rounds, and a certificate is asked for where the graph is
     in one part, as far as a quick look tells. In the end all of it is looked at.
     """
-    weights, certified, before = _mean_weights(settled), True, None
+    weights, certified, before = _mean_weights(settled), not settled.failing.size, None
     miss = _miss(settled, recipe, degree)
     for _ in range(ROUNDS):
         labels = _parts(settled, recipe.joints) if before is None else _parts_since(before, settled, recipe.joints)
@@ -98,11 +98,12 @@ def _parts(settled, joints):
 
 
 def _parts_since(before, settled, joints):
-    """The same, `before` having been in one part, without a look at all nodes: small parts that came off, 0 for the rest."""
+    """The same, `before` having been in one part. If few nodes changed: small parts that came off, 0 for the rest."""
     arrays, lam, last = rows(settled.problem.arrays_less_base), settled.point.lam, before.point.lam
-    if not np.array_equal(settled.problem.base, before.problem.base):
+    moved = np.flatnonzero(lam != last)
+    if moved.size > FEW * lam.size or not np.array_equal(settled.problem.base, before.problem.base):
         return _parts(settled, joints)
-    lost = _kernels.lost_weight(np.flatnonzero(lam != last), *arrays, last, lam)
+    lost = _kernels.lost_weight(moved, *arrays, last, lam)
     joined = joints.as_matrix(lam.size)
     return _kernels.small_parts(np.flatnonzero(lost), *arrays, lam, joined.indptr, joined.indices, SMALL)
 
@@ -142,13 +143,7 @@ def _cost(i, j, z, theta, lam, stretch):
 
 def _forest(a, b, cost, n_parts):
     """The pairs of parts (a, b) of a spanning forest of least cost, by their places in the arrays."""
-    order = np.argsort(cost, kind="stable")
-    low, high = np.minimum(a, b)[order].astype(np.int64), np.maximum(a, b)[order]
-    _, first = np.unique(low * n_parts + high, return_index=True)
-    first.sort()
-    place = order[first]  # the cheapest of every pair of parts, by ascending cost
-    ranks = sp.csr_matrix((np.arange(1, place.size + 1), (low[first], high[first])), shape=(n_parts, n_parts))
-    return place[minimum_spanning_tree(ranks).data.astype(np.int64) - 1]
+    return _kernels.spanning_forest(np.argsort(cost, kind="stable"), a, b, n_parts)
 
 
 def _merged(labels, i, j):
