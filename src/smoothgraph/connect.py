@@ -7,7 +7,8 @@ The cost of a pair without weight is θz − (λᵢ+λⱼ)/2 ≥ 0: how much nea
 spanning forest of least cost, first with allowed edges; where these leave parts, with the cheapest pairs found by a search. An
 edge that joins gets the smaller of the mean weights its two ends had before any was joined, and the problem is solved anew with
 that weight given: everything else is optimal, and the duality gap and the support certificate prove it of the problem as it is
-then. A pair that the model itself comes to give weight to is no longer a joining edge.
+then. A pair that the model itself comes to give weight to is no longer a joining edge; others stay, though the model may come
+to connect their parts elsewhere: that is their own doing, and without them the parts come off again.
 """
 
 import warnings
