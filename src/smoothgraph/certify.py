@@ -88,15 +88,24 @@ def compares(support: Support, samples, nodes: np.ndarray, theta: float, lam: np
     With exact lists a comparison costs what longer lists would and lets in no more than is needed; with approximate ones it
     is made where it is affordable.
     """
-    work = float(_short(support, nodes, theta, lam).size) * samples.n * (samples.n_features + 60)
+    return _compares(support, samples, _short(support, nodes, theta, lam), exact)
+
+
+def _compares(support, samples, short, exact):
+    work = float(short.size) * samples.n * (samples.n_features + 60)
     affordable = SHORT_WORK if _extends(support, samples) else COMPARE_WORK
     return exact or work <= affordable * max(1.0, samples.n / 1e6)
 
 
 def _short(support, nodes, theta, lam):
     """The failing nodes, without those that reach far enough and need only meet who was compared before."""
-    short = theta * support.candidates.reach[nodes] < _needed(support.stretch, lam)[nodes]
-    return nodes[short if support.comparison is None else short | support.comparison.done[nodes]]
+    if support.comparison is None:
+        return nodes
+    done, limits = support.comparison
+    risen = ~done[nodes] & (lam[nodes] > 2.0 * theta * limits[nodes])
+    if risen.any():  # with locality it takes a while to tell
+        risen &= theta * support.candidates.reach[nodes] >= _needed(support.stretch, lam)[nodes]
+    return nodes[~risen]
 
 
 def _extends(support, samples):
@@ -106,7 +115,7 @@ def _extends(support, samples):
 def grow(support: Support, samples, nodes: np.ndarray, theta: float, lam: np.ndarray, exact: bool) -> Support:
     """A larger support for `nodes`, by comparison with every sample or from the neighbours of their neighbours."""
     short = _short(support, nodes, theta, lam)
-    if compares(support, samples, nodes, theta, lam, exact):
+    if _compares(support, samples, short, exact):
         return _compare(support, samples, nodes, short, theta, lam)
     if _extends(support, samples):
         return _extend(support, samples, short, theta, lam)
