@@ -25,7 +25,9 @@ def pairs_of_points(rng, count=60):
     return np.vstack([centres, centres + 0.01 * rng.normal(size=(count, 2))])
 
 
-@pytest.mark.parametrize("options", [{}, {"locality": 1.0}, {"model": "l2"}, {"complete": False}])
+@pytest.mark.parametrize(
+    "options", [{}, {"locality": 1.0}, {"model": "l2"}, {"complete": False}, {"neighbors": "approximate", "random_state": 0}]
+)
 def test_one_part_at_the_wanted_degree(options):
     X = blobs(1000, 3, np.random.default_rng(0))
     apart = GraphLearner(3, **options).fit(X)
@@ -111,6 +113,27 @@ def test_everything_else_is_optimal_given_the_joining_edges(options):
     limits = [w[given] == W[i, j][given]] + ([w <= options["max_weight"]] if "max_weight" in options else [])
     solve_accurately(cp.Problem(cp.Minimize(2 * z @ w + cp.sum_squares(w) - cp.sum(cp.log(S @ w))), limits))
     assert np.abs(W[i, j] - w.value).sum() < 1e-5 * w.value.sum()
+
+
+@pytest.mark.parametrize(("n_neighbors", "parts"), [(3, True), (8, False)])
+def test_approximate_lists_are_compared_when_the_parts_are_joined(n_neighbors, parts, rng, monkeypatch):
+    """Before that nobody is, though some need it; the graph is certified all the same, and if there was one part as well."""
+    stages = []
+
+    def noted(*args, **options):
+        settled = settle(*args, **options)
+        stages.append((settled.support.comparison is not None, settled.failing.size))
+        return settled
+
+    monkeypatch.setattr("smoothgraph.learner.settle", noted)
+    X = blobs(1000, 3, rng) if parts else rng.normal(size=(600, 8))
+    joined = GraphLearner(n_neighbors, connect=True, neighbors="approximate", random_state=0).fit(X)
+    compared, failing = stages[0]
+    assert not compared
+    assert failing > 0
+    assert stages[-1] == (True, 0)
+    assert joined.n_incomplete_ == 0
+    assert parts == (len(joined.joining_edges_) > 0)
 
 
 @pytest.mark.parametrize("seed", [16, 47, 66, 73])

@@ -282,3 +282,21 @@ def test_who_is_mixed_is_known_after_edges_came_in(rng):
     assert np.any(mixed & ~before)
     assert np.all(now[mixed])
     assert np.count_nonzero(now & ~before) <= 1000
+
+
+def test_a_change_at_few_nodes_that_spreads_to_many_is_solved_for(rng, monkeypatch):
+    """From the optimum, weight given to some nodes: sweeps begin over all edges and end over live ones, with no leap."""
+    candidates = candidates_of(rng.normal(size=(6000, 5)), 10)
+    theta, fixed, marks = 2.0 / candidates.z.mean(), np.zeros(6000), np.zeros(6000, np.bool_)
+    known = nodewise.ascend(Problem(candidates, theta), 1e-7, 1000)
+    marks[::7] = True
+    fixed[marks] = 0.3
+    problem, chosen = Problem(candidates, theta, fixed=fixed), []
+    reference = nodewise.ascend(problem, 1e-12, 1000)
+    choose = nodewise._Sweeper._choose_live
+    monkeypatch.setattr(nodewise._Sweeper, "_choose_live", lambda self, lam: chosen.append(1) or choose(self, lam))
+    monkeypatch.setattr(nodewise, "_leap", None)
+    point = nodewise.ascend(problem, 1e-7, 1000, known.lam, known=known, changed=marks)
+    assert chosen
+    assert point.gap <= 1e-7
+    assert relative_l1(point.lam, reference.lam) < 1e-3

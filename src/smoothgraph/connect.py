@@ -28,7 +28,7 @@ from smoothgraph.solvers.problem import rows
 
 ROUNDS = 30  # of joining
 NEAR, DRIFT = 0.009, 0.003  # of the degree, relative: θ stays while it is as near as that, or did not drift farther away
-FEW, SMALL = 0.1, 200  # without a look at all nodes parts are found if so few of them changed, and of so few nodes
+FEW, SMALL = 0.1, 200  # up to this share of nodes that changed, only parts of so many nodes around them are looked for
 SEARCHED = 1024  # samples that look for a pair outside their part, over all parts, in one round of the search
 
 
