@@ -5,19 +5,17 @@ then find in the cache what they need. So a *node* i of the graph is the *row* `
 only one that goes from one to the other.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import scipy.sparse as sp
-
-NOTHING = np.empty(0, np.int32)
 
 
 @dataclass(frozen=True, eq=False)
 class Numbering:
     """Which row each node is. `row_of` ends with −1, which is where −1, "no entry", looks; it is empty if nodes are rows."""
 
-    row_of: np.ndarray = NOTHING
+    row_of: np.ndarray = field(default_factory=lambda: np.empty(0, np.int32))
 
     @classmethod
     def of(cls, rows) -> "Numbering":
