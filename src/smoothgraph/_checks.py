@@ -5,57 +5,39 @@ from numbers import Integral, Real
 import numpy as np
 import scipy.sparse as sp
 
+from smoothgraph.distances import METRICS
+from smoothgraph.models import model_of, models_taking
+
 ROUNDING = 1e-5  # relative difference of (i, j) and (j, i) that is put down to rounding, in float32 matrices too
 SMALL_TYPES = "bool", "uint8", "int8", "uint16", "int16", "float16", "float32"  # float32 holds each of them exactly
+NOT_FOR_ALL = "locality", "connect", "theta", "alpha", "beta", "max_weight", "prior"  # parameters that not every model takes
 
 
-LEARNED, MEANS, NEAREST = ("log", "l2"), ("hard", "soft"), ("knn", "knn-gaussian", "knn-self-tuning")
-MODELS = LEARNED + MEANS + NEAREST
-APPLIES = {  # parameters that not every model has, and the models that have them
-    "locality": LEARNED,
-    "connect": LEARNED,
-    "theta": LEARNED,
-    "alpha": LEARNED,
-    "beta": ("log",),
-    "max_weight": ("log",),
-    "prior": ("log",),
-    "mu": ("soft",),
-    "projection": MEANS,
-    "sigma": ("knn-gaussian",),
-    "mutual": NEAREST,
-}
-
-
-def check_model(learner) -> None:
-    """Raise for a model that is not known, and for parameters that it does not have."""
-    if learner.model not in MODELS:
-        names = ", ".join(repr(name) for name in MODELS)
-        raise ValueError(f"model={learner.model!r} is not known: use one of {names}.")
-    for name, models in APPLIES.items():
+def check_model(learner):
+    """The model of a learner, checked: it, its own parameters, and what it is combined with."""
+    model = model_of(learner.model)
+    for name in NOT_FOR_ALL:
         value = getattr(learner, name)
-        if learner.model not in models and value is not None and value is not False and not np.array_equal(value, 0.0):
+        is_set = value is not None and value is not False and (sp.issparse(value) or not np.array_equal(value, 0.0))
+        if is_set and name not in model.takes:
+            shown = "a graph" if name == "prior" else repr(value)
             raise ValueError(
-                f"{name}={value!r} does not apply to model={learner.model!r}, only to {' and '.join(models)}: leave it out."
+                f"{name}={shown} does not apply to model={model.name!r}, only to {models_taking(name)}: leave it out."
             )
+    model.check(learner.metric, learner.neighbors)
+    return model
+
+
+def check_parameters(learner):
+    """The model of the learner. Raises for a parameter that makes no sense whatever the data."""
+    model = check_model(learner)
     if not (_is_number(learner.locality, Real, 0) and learner.locality <= 1):
         raise ValueError(f"locality={learner.locality!r} must be a number from 0 to 1.")
-    if learner.model in MEANS and learner.metric == "precomputed":
-        raise ValueError(f"metric='precomputed' does not apply to model={learner.model!r}, which needs the samples themselves.")
-    if learner.projection is not None and not _is_number(learner.projection, Integral, 1):
-        raise ValueError(f"projection={learner.projection!r} must be a positive number of features.")
-    if learner.model in NEAREST and isinstance(learner.neighbors, str) and learner.neighbors == "all":
-        raise ValueError(
-            f"neighbors='all' does not apply to model={learner.model!r}, which needs neighbour lists: use 'exact'."
-        )
-
-
-def check_parameters(learner) -> None:
-    """Raise for a parameter that makes no sense whatever the data."""
-    check_model(learner)
     if not _is_number(learner.n_neighbors, Integral, 1):
         raise ValueError(f"n_neighbors={learner.n_neighbors!r} must be an integer of at least 1.")
-    if learner.metric not in ("euclidean", "cosine", "precomputed"):
-        raise ValueError(f"metric={learner.metric!r} is not known: use 'euclidean', 'cosine' or 'precomputed'.")
+    if learner.metric not in (*METRICS, "precomputed"):
+        names = ", ".join(repr(name) for name in METRICS)
+        raise ValueError(f"metric={learner.metric!r} is not known: use {names} or 'precomputed'.")
     if not _is_number(learner.oversampling, Real, 1):
         raise ValueError(f"oversampling={learner.oversampling!r} must be a number of at least 1; 3 is usual.")
     if not _is_number(learner.max_iter, Integral, 1):
@@ -64,14 +46,18 @@ def check_parameters(learner) -> None:
         raise ValueError(f"prior_strength={learner.prior_strength!r} must be a finite number of at least 0.")
     if learner.n_jobs is not None and not (_is_number(learner.n_jobs, Integral, 1) or learner.n_jobs == -1):
         raise ValueError(f"n_jobs={learner.n_jobs!r} must be None or -1 (all cores), or a positive integer.")
-    for name in ("theta", "alpha", "beta", "max_weight", "mu", "sigma", "tol"):
+    for name in ("theta", "alpha", "beta", "max_weight", "tol"):
         value = getattr(learner, name)
         if not (value is None and name != "tol") and not (_is_number(value, Real, 0) and value > 0):
             raise ValueError(f"{name}={value!r} must be a positive, finite number.")
-    lone = learner.model == "log" and (learner.alpha is None) != (learner.beta is None)
-    if lone or (learner.theta is not None and learner.alpha is not None):
+    _check_theta_and_scale(learner, model)
+    return model
+
+
+def _check_theta_and_scale(learner, model):
+    by_alpha, scale = model.given_theta(learner.alpha, learner.beta), learner.scale
+    if learner.theta is not None and by_alpha is not None:
         raise ValueError("Give theta alone, or alpha and beta together, or none of them to have θ found for n_neighbors.")
-    scale = learner.scale
     if not (scale is None or scale in ("sum", "laplacian") or (_is_number(scale, Real, 0) and scale > 0)):
         raise ValueError(f"scale={scale!r} is not understood: use None, a positive number, 'sum' or 'laplacian'.")
     if scale is not None and learner.beta is not None:

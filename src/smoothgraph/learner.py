@@ -1,55 +1,23 @@
-"""GraphLearner: from samples to a certified graph. The only module that knows the whole flow."""
+"""GraphLearner: from samples to a certified graph. The only module that knows the whole flow:
 
-import time
+    X ─► distances ─► neighbors ─► model.learn: edges ─► θ ─► solve ◄─► certify ─► connect ─► graph
+"""
+
 from collections.abc import Iterable
-from contextlib import contextmanager
-from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
-import numba
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
-from threadpoolctl import threadpool_limits
 
-from smoothgraph import _checks, _kernels, baselines
-from smoothgraph.candidates import Candidates, add_graph, from_all_pairs, from_lists, from_matrix
-from smoothgraph.certify import Support
-from smoothgraph.connect import connect
-from smoothgraph.graph import Fitted, by_nodes, new_rows, scale_factor, solution_by_rows
-from smoothgraph.neighbors import NeighborLists, choose_backend, ordered_neighbors
-from smoothgraph.recipe import Recipe
-from smoothgraph.samples import DistanceMatrix, Samples
-from smoothgraph.settle import settle
-from smoothgraph.solvers import daitch, l2
-from smoothgraph.solvers.nodewise import Scratch
-from smoothgraph.solvers.problem import Solution
-from smoothgraph.theta import nearest_distances, node_thetas, theta_bounds
-
-
-class _Allowed(NamedTuple):
-    """What is left of the neighbour lists for the solve. Node i is sample order[i], or i if that is None."""
-
-    support: Support
-    order: np.ndarray | None
-    samples: Any
-    exact: bool = False
-    recipe: Any = None
-    theta: Any = None
-    bounds: Any = None
-
-
-class _Solved(NamedTuple):
-    """What was learned, for nodes as `_Allowed` has them. `rows` are the weights of new samples, as a function of them."""
-
-    solution: Solution
-    n_incomplete: int
-    order: np.ndarray | None = None
-    theta: Any = None
-    bounds: Any = None
-    joining_edges: Any = None
-    rows: Any = None
+from smoothgraph import _checks
+from smoothgraph.distances import distances_of
+from smoothgraph.fit.task import Learned, Task
+from smoothgraph.graph import count_components, scale_factor
+from smoothgraph.neighbors import find_neighbors
+from smoothgraph.parallel import Threads
+from smoothgraph.progress import Progress
 
 
 class GraphLearner(TransformerMixin, BaseEstimator):
@@ -67,13 +35,12 @@ class GraphLearner(TransformerMixin, BaseEstimator):
     n_neighbors : int, default 10
         The wanted mean number of neighbours. The learned graph has it to within 1 % (from 1,000 samples on, if distances
         are not tied).
-    model : {"log", "l2", "hard", "soft", "knn", "knn-gaussian", "knn-self-tuning"}, default "log"
-        What is learned. "log" is the above. "l2" (Hu 2013, Dong 2016) has α‖W1‖² + α‖W‖²_F in place of the last two terms, and
-        ‖W‖₁,₁ = n; nodes may end without an edge. "hard" and "soft" (Daitch 2009) have each sample near the weighted mean of
-        its neighbours, ‖LX‖²_F, with degrees of at least 1, or at a price below that; there `n_neighbors` only sets the
-        length of the lists, and how many neighbours a node has is up to the model. The others are nearest-neighbour graphs
-        to compare with, with weights 1, exp(−z/(2σ²)) or exp(−z/(σᵢσⱼ)): there `n_neighbors` is the length of the lists,
-        and nothing is learned.
+    model : str or a model of `smoothgraph.models`, default "log"
+        What is learned. "log" is the above. "l2" has α‖W1‖² + α‖W‖²_F in place of the last two terms, and ‖W‖₁,₁ = n. "hard" and
+        "soft", that is `Daitch("soft", mu=…)`, hold each sample near the weighted mean of its neighbours. "knn", "knn-gaussian" and
+        "knn-self-tuning", that is `Nearest("gaussian", sigma=…)`, are nearest-neighbour graphs to compare with: nothing is
+        learned. `Penalty(phi, degree)` is a degree penalty of your own. Strings stand for models with their default parameters;
+        parameters of a model object go by names such as `model__mu` in a grid search.
     metric : {"euclidean", "cosine", "precomputed"}
         "precomputed" takes squared distances: a sparse symmetric matrix, whose stored entries (0 too) are the allowed edges
         and all there are, or a dense one, where every pair is allowed.
@@ -90,12 +57,12 @@ class GraphLearner(TransformerMixin, BaseEstimator):
     complete : bool, default True
         Give nodes that need it more neighbours until the graph is proven to be the optimum over all pairs of samples (with
         approximate lists: as far as the lists are right). There are limits: 20 rounds; 50 new pairs per node or ten million
-        in all, in one round, which groups of duplicates exceed; and with approximate lists 16 times the first length, and
-        some seconds of comparing nodes with every sample. `n_incomplete_` says how many nodes were left. The models "hard"
-        and "soft" look at all pairs up to 10,000 samples; beyond that they stay with the lists, and no node is certified.
+        in all, in one round, which groups of copies exceed; and with approximate lists 16 times the first length, and some
+        seconds of comparing nodes with every sample. `n_incomplete_` says how many nodes were left. The models "hard" and
+        "soft" look at all pairs up to 10,000 samples; beyond that they stay with the lists, and no node is certified.
     connect : bool, default False
-        Join the parts of the graph into one, at the least cost: a few edges, `joining_edges_`, get the smaller of the
-        mean weights that their two ends had, and everything else is optimal given that. For the log and ℓ2 models.
+        Connect the components of the graph, at the least cost: a few edges, `bridges_`, get the smaller of the mean weights
+        that their two ends had, and everything else is optimal given that. For the log and ℓ2 models.
     theta : float, optional
         Set θ by hand; `n_neighbors` then only sets the length of the lists, and the neighbours that `locality` looks at.
     alpha, beta : float, optional
@@ -111,14 +78,6 @@ class GraphLearner(TransformerMixin, BaseEstimator):
         A graph W⁰ to stay near, by adding (c·β/2)‖W − W⁰‖²_F, c = `prior_strength`. Its edges are allowed.
     prior_strength : float, default 0
         c above.
-    mu : float, optional
-        The price of model="soft", μ Σᵢ max(1 − dᵢ, 0)²; ten times the mean squared distance of allowed edges if None.
-    projection : int, optional
-        For "hard" and "soft": project the samples to so many features first, at random (the lists are made before).
-    sigma : float, optional
-        The width of model="knn-gaussian"; the root of the mean squared distance to the last neighbour if None.
-    mutual : bool, default False
-        For nearest-neighbour graphs: keep an edge only if each end lists the other.
     scale : None, float, "sum" or "laplacian"
         Scale of the returned graph: δ, an upper bound of the weights (None: 1, or √(α/β)); "sum": ‖W‖₁,₁ = n; "laplacian":
         the largest eigenvalue of the Laplacian is 1. `max_weight` and `prior` are in units of the returned graph for a
@@ -139,14 +98,15 @@ class GraphLearner(TransformerMixin, BaseEstimator):
     theta_, theta_bounds_ : the θ used, and the bounds it started from (a `ThetaBounds`; None with sparse precomputed
         distances of nodes that have too few allowed edges).
     solution_ : a `Solution`: the weights before scaling, λ, objective and dual objective, relative gap, status.
-    n_neighbors_ : the mean degree reached.
+    n_neighbors_ : the mean number of neighbours reached.
     n_incomplete_ : nodes without a support certificate. 0 means that the graph is the optimum over all pairs of samples.
     n_components_, n_isolated_ : connected components of the graph, and nodes without an edge (the log model has none).
-    joining_edges_ : array (m, 2) of the pairs that `connect` joined parts at.
+    bridges_ : array (m, 2) of the edges that `connect` added.
     n_iter_ : sweeps of the last solve.
     neighbors_ : the backend that found the lists: "exact", "approximate", "given lists", "allowed edges" or a class name.
     recall_ : the share of true neighbours in the lists: 1 if they are exact, else estimated from 500 rows.
     scale_ : the factor between `solution_.weights` and `graph_`.
+    distances_ : the squared distances between the samples, a `Distances` of `smoothgraph.distances`.
     seconds_ : seconds per stage.
     ids_ : the index of a pandas frame, if it is more than a count of the rows; else None.
     n_features_in_, feature_names_in_ : as in scikit-learn.
@@ -164,7 +124,7 @@ class GraphLearner(TransformerMixin, BaseEstimator):
         self,
         n_neighbors: int = 10,
         *,
-        model: str = "log",
+        model: Any = "log",
         metric: str = "euclidean",
         neighbors: Any = "auto",
         oversampling: float = 3,
@@ -179,10 +139,6 @@ class GraphLearner(TransformerMixin, BaseEstimator):
         max_weight: float | None = None,
         prior: Any = None,
         prior_strength: float = 0.0,
-        mu: float | None = None,
-        projection: int | None = None,
-        sigma: float | None = None,
-        mutual: bool = False,
         scale: float | str | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -204,10 +160,6 @@ class GraphLearner(TransformerMixin, BaseEstimator):
         self.max_weight = max_weight
         self.prior = prior
         self.prior_strength = prior_strength
-        self.mu = mu
-        self.projection = projection
-        self.sigma = sigma
-        self.mutual = mutual
         self.scale = scale
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -218,16 +170,10 @@ class GraphLearner(TransformerMixin, BaseEstimator):
 
         X may be a memory map of float32 or float64, `np.load(file, mmap_mode="r")`: it is then read a block at a time.
         """
-        X = self._validated(X)
-        with _threads(self.n_jobs):
-            self._samples, lists = self._search(X)
-            if self.model in baselines.MODELS:
-                return self._weigh_lists(lists)
-            allowed = self._allow(lists)
-            del lists  # solving needs the memory
-            solved = self._solve(allowed)
-            del allowed
-            return self._keep(solved)
+        model, X = self._checked(X)
+        threads, progress = Threads(self.n_jobs), Progress(self.verbose)
+        distances, found = self._search(model, X, threads, progress)
+        return self._learn(model, distances, found, threads, progress)
 
     def fit_transform(self, X, y=None) -> sp.csr_matrix:
         """Learn the graph of X and return it: `fit(X).graph_`."""
@@ -243,12 +189,12 @@ class GraphLearner(TransformerMixin, BaseEstimator):
         if self._rows is None:
             raise ValueError(f"model={self.model!r} says nothing of new samples: fit it on all of them, or use model='log'.")
         X = _checks.as_array(X)
-        X = validate_data(self, X, accept_sparse="csr", dtype=self._samples.dtype, order="C", reset=False)
-        with _threads(self.n_jobs):
-            return self._rows(self._samples.queries(X)) * self.scale_
+        X = validate_data(self, X, accept_sparse="csr", dtype=self.distances_.dtype, order="C", reset=False)
+        return self._rows(self.distances_.queries(X), Threads(self.n_jobs)) * self.scale_
 
-    def _validated(self, X):
-        _checks.check_parameters(self)
+    def _checked(self, X):
+        """The model and X, or an error that says what is wrong with which parameter."""
+        model = _checks.check_parameters(self)
         self.ids_ = _checks.frame_ids(X)
         X = _checks.as_array(X)
         X = validate_data(self, X, accept_sparse="csr", dtype=_checks.float_type(X), order="C", ensure_min_samples=2)
@@ -257,216 +203,68 @@ class GraphLearner(TransformerMixin, BaseEstimator):
                 f"n_neighbors={self.n_neighbors} must be less than the number of samples, n_samples = {X.shape[0]}: a node "
                 "has at most all the others as neighbours."
             )
-        return X
+        return model, X
 
-    def _width(self):
-        """How many neighbours the lists have to begin with."""
-        if self.model in baselines.MODELS:
-            return self.n_neighbors
-        return max(int(np.ceil(self.oversampling * self.n_neighbors)), self.n_neighbors + 1)
-
-    def _search(self, X):
-        """Stage 1, neighbours: X → (samples, lists); the lists are the allowed edges themselves if those are given."""
-        self.seconds_ = {}
-        with self._stage("neighbors") as say:
+    def _search(self, model, X, threads, progress):
+        """X → distances → neighbours."""
+        with progress.stage("neighbors") as say:
             if self.metric == "precomputed":
                 X = _checks.check_squared_distances(X)
-                samples: Samples | DistanceMatrix = DistanceMatrix(X)
-                if sp.issparse(X):
-                    if self.model in baselines.MODELS:
-                        raise ValueError(f"model={self.model!r} needs samples, or a dense matrix of squared distances.")
-                    self.neighbors_, self.recall_ = "allowed edges", 1.0
-                    say(f"{X.nnz // 2} allowed edges given")
-                    return samples, from_matrix(X)
-            else:
-                samples = Samples(X, self.metric)
-            if isinstance(self.neighbors, str) and self.neighbors == "all":
-                self.neighbors_, self.recall_ = "all pairs", 1.0
-                say(f"{samples.n} samples, {samples.n_features} features: all pairs")
-                return samples, from_all_pairs(samples)
-            backend = choose_backend(self.neighbors, samples, self.random_state)
-            self.neighbors_ = backend.name
-            say(f"{samples.n} samples, {samples.n_features} features: {backend.name} search, {self._width()} neighbours each")
-            lists = ordered_neighbors(samples, self._width(), backend)
-            self.recall_ = lists.recall
-            say(f"recall {lists.recall:.4f}" + ("" if lists.exact else ", estimated"))
-            return samples, lists
+            distances = distances_of(X, self.metric)
+            how = {"random_state": self.random_state, "threads": threads, "say": say}
+            return distances, find_neighbors(distances, self._width(model), self.neighbors, **how)
 
-    def _weigh_lists(self, lists):
-        """The nearest-neighbour graphs: nothing is learned."""
-        with self._stage("graph") as say:
-            lists = lists.by_rows()
-            width = baselines.widths(lists, self.model, self.sigma)
-            self._describe(baselines.knn_graph(lists, self.model, width, self.mutual), say)
-        self.solution_ = self.theta_ = self.theta_bounds_ = self.n_incomplete_ = self.joining_edges_ = None
-        self.n_iter_ = 0
-        k = lists.indices.shape[1]
-        self._rows: Any = partial(baselines.new_rows, self._samples, k=k, model=self.model, width=width)
+    def _learn(self, model, distances, found, threads, progress) -> "GraphLearner":
+        """Neighbours → the graph, by the model."""
+        self.neighbors_, self.recall_ = found.name, found.recall
+        prior = None if self.prior is None else _checks.check_prior(self.prior, distances.n)
+        task = Task(
+            distances,
+            found,
+            self.n_neighbors,
+            self._width(model),
+            self.locality,
+            self.complete,
+            self.connect,
+            self.theta if self.alpha is None else model.given_theta(self.alpha, self.beta),
+            None if self.max_weight is None else self.max_weight / self._delta(),
+            None if prior is None else prior / self._delta(),
+            float(self.prior_strength),
+            self.tol,
+            self.max_iter,
+            self.random_state,
+            threads,
+            progress,
+        )
+        return self._keep(distances, model.learn(task), progress)
+
+    def _keep(self, distances, learned: Learned, progress) -> "GraphLearner":
+        """What was learned, as attributes; the graph is scaled."""
+        weights = learned.weights
+        with progress.stage("graph") as say:
+            self.scale_ = scale_factor(weights, self._delta() if self.scale is None else self.scale)
+            self.graph_ = weights * self.scale_
+            self.n_components_ = count_components(weights)
+            self.n_isolated_ = int(np.count_nonzero(np.diff(weights.indptr) == 0))
+            self.n_neighbors_ = weights.nnz / weights.shape[0]
+            say(f"{weights.nnz // 2} edges, {self.n_components_} components")
+        self.solution_, self.n_incomplete_ = learned.solution, learned.n_incomplete
+        self.theta_, self.theta_bounds_, self.bridges_ = learned.theta, learned.theta_bounds, learned.bridges
+        self.n_iter_ = 0 if learned.solution is None else learned.solution.n_iter
+        self.distances_, self._rows, self.seconds_ = distances, learned.rows, progress.seconds
         return self
 
-    def _allow(self, lists) -> "_Allowed":
-        """Stages 2 and 3, allowed edges and θ."""
-        with self._stage("candidates") as say:
-            if self.model in daitch.MODELS and isinstance(lists, NeighborLists):
-                lists = lists.by_rows()
-            candidates, order = (from_lists(lists), lists.order) if isinstance(lists, NeighborLists) else (lists, None)
-            samples = self._samples.numbered(order)
-            prior = None if self.prior is None else _checks.check_prior(self.prior, candidates.n)
-            if prior is not None:
-                prior = prior if order is None else by_nodes(prior, order)
-                if self.neighbors_ != "allowed edges":
-                    candidates = add_graph(candidates, prior, samples)
-            say(f"{candidates.n_edges} allowed edges")
-        if self.model in daitch.MODELS:
-            return _Allowed(Support(candidates, self._width()), order, samples)
-        with self._stage("theta") as say:
-            stretch = self._stretch(lists)
-            bounds = self._bounds(lists, stretch)
-            theta = self._given_theta() or float(np.sqrt(bounds.lower * bounds.upper))
-            say(f"θ {theta:.6g}" + (f", bounds {bounds.lower:.6g} to {bounds.upper:.6g}" if bounds else ""))
-        delta = self._delta()
-        recipe = Recipe(
-            self.model,
-            stretch,
-            max_weight=np.inf if self.max_weight is None else self.max_weight / delta,
-            prior=None if prior is None else prior / delta,
-            prior_strength=float(self.prior_strength),
-        )
-        exact = isinstance(lists, NeighborLists) and lists.exact
-        return _Allowed(Support(candidates, self._width(), stretch), order, samples, exact, recipe, theta, bounds)
-
-    def _solve(self, allowed: _Allowed) -> _Solved:
-        """Stages 4 and 5, solve and certify. The allowed edges are taken over."""
-        return self._fit_means(allowed) if self.model in daitch.MODELS else self._settle(allowed)
-
-    def _fit_means(self, allowed):
-        """The models of Daitch: each sample near the weighted mean of its neighbours."""
-        X, n, candidates = self._samples.X, self._samples.n, allowed.support.candidates
-        with self._stage("solve") as say:
-            if self.projection is not None:
-                X = daitch.project(X, self.projection, self.random_state)
-            mu = None if self.model == "hard" else self.mu or daitch.default_mu(X, candidates)
-            if self.complete and n <= daitch.MOST_COMPLETE:
-                solution, _, n_incomplete = daitch.solve_complete(X, candidates, mu, self.tol, self.max_iter)
-            else:
-                solution, n_incomplete = daitch.solve(X, candidates, mu, self.tol, self.max_iter), n
-            say(f"gap {solution.gap:.1e}, {n - n_incomplete} nodes certified")
-        return _Solved(solution, n_incomplete)
-
-    def _settle(self, allowed):
-        """The log and ℓ2 models: solve and certify, join parts."""
-        recipe, start = allowed.recipe, time.perf_counter()
-
-        wanted = self.n_neighbors if self._given_theta() is None else None
-        common = {"samples": allowed.samples, "exact": allowed.exact, "max_iter": self.max_iter, "scratch": Scratch()}
-
-        def resettle(settled, recipe, changed, certify):
-            theta, degree = settled.problem.theta, wanted if changed is None else None
-            if degree is not None:
-                theta *= recipe.mean_degree(settled.point) / degree  # about where it will land
-            complete, tol = self.complete and certify, self.tol
-            where = settled.support, theta, degree
-            return settle(*where, recipe, start=settled, changed=changed, complete=complete, tol=tol, say=say, **common)
-
-        with self._stage("solve") as say:
-            compare, tol = allowed.exact or not self.connect, self.tol  # else it is done once, when the parts are joined
-            where = allowed.support, allowed.theta, wanted
-            settled = settle(*where, recipe, complete=self.complete, compare=compare, tol=tol, say=say, **common)
-        if self.connect:
-            with self._stage("connect") as say:
-                settled, recipe = connect(settled, recipe, allowed.samples, wanted, resettle, say)
-        problem = settled.problem
-        solution = recipe.finish(problem, settled.point, self.tol, start)
-        fitted = self._fitted(problem, solution.dual, recipe.stretch, allowed.samples)
-        joining_edges = allowed.samples.rows(np.stack([recipe.joints.i, recipe.joints.j], axis=1))
-        return _Solved(
-            solution,
-            int(settled.failing.size),
-            allowed.order,
-            problem.theta,
-            allowed.bounds,
-            np.sort(joining_edges, axis=1),
-            partial(new_rows, fitted, ratio=problem.shrink),
-        )
-
-    def _keep(self, solved: _Solved) -> "GraphLearner":
-        """Stage 6, graph: nodes become samples again."""
-        with self._stage("graph") as say:
-            self.solution_ = solution_by_rows(solved.solution, solved.order)
-            self._describe(self.solution_.weights, say)
-        self.theta_, self.theta_bounds_ = solved.theta, solved.bounds
-        self.n_iter_, self.n_incomplete_ = self.solution_.n_iter, solved.n_incomplete
-        self.joining_edges_, self._rows = solved.joining_edges, solved.rows
-        return self
-
-    def _describe(self, weights, say):
-        """The graph, scaled, and what it looks like."""
-        self.scale_ = scale_factor(weights, self._delta() if self.scale is None else self.scale)
-        self.graph_ = weights * self.scale_
-        self.n_components_ = int(_kernels.parts(weights.indptr, weights.indices).max()) + 1
-        self.n_isolated_ = int(np.count_nonzero(np.diff(weights.indptr) == 0))
-        self.n_neighbors_ = weights.nnz / weights.shape[0]
-        say(f"{weights.nnz // 2} edges, {self.n_components_} components")
-
-    def _fitted(self, problem, dual, stretch, samples):
-        """What rows for new samples need."""
-        lam = dual * problem.shrink
-        if self.model == "l2":
-            solve_rows = partial(l2.new_rows, level=1.0 + float(lam.mean()))
-        else:
-            solve_rows = partial(_kernels.new_rows, upper=problem.arrays[-1])
-        return Fitted(samples, solve_rows, problem.theta * problem.shrink, lam, self.n_neighbors, self.locality, stretch)
-
-    def _stretch(self, among):
-        """θᵢ^(γ/2) of every node, γ = `locality`; None without it."""
-        if self.locality == 0:
-            return None
-        z = nearest_distances(among, self.n_neighbors + 1)
-        return node_thetas(z, min(self.n_neighbors, z.shape[1])) ** (0.5 * self.locality)
-
-    def _bounds(self, among, stretch):
-        """θ bounds for the wanted degree; None where θ is given and the lists are too short to have any."""
-        k, n = self.n_neighbors, self._samples.n
-        if isinstance(among, Candidates) and self._given_theta() is None and k > (most := 2 * among.n_edges / n):
-            raise ValueError(
-                f"n_neighbors={k}, but the allowed edges give a node {most:.4g} neighbours on average at most. Ask for "
-                "fewer neighbours, allow more edges, or set theta."
-            )
-        z = nearest_distances(among, k + 1, stretch)
-        if z.shape[1] < min(k + 1, n - 1):
-            if self._given_theta() is not None:
-                return None
-            raise ValueError(
-                f"The neighbour lists have {z.shape[1]} entries, n_neighbors={k} needs at least {k + 1}; "
-                f"{3 * k} leave the learner a choice. Give longer lists, or set theta."
-            )
-        return theta_bounds(z, k, self.model)
-
-    def _given_theta(self) -> float | None:
-        if self.alpha is None:
-            return self.theta
-        return 0.5 / self.alpha if self.beta is None else 1.0 / float(np.sqrt(self.alpha * self.beta))
+    def _width(self, model):
+        """How many neighbours the lists have to begin with."""
+        if not model.learns:
+            return self.n_neighbors
+        return max(int(np.ceil(self.oversampling * self.n_neighbors)), self.n_neighbors + 1)
 
     def _delta(self):
         """The scale of the returned graph as far as it is known before the solve."""
         if self.alpha is not None and self.beta is not None:
             return float(np.sqrt(self.alpha / self.beta))
         return 1.0 if self.scale is None or isinstance(self.scale, str) else float(self.scale)
-
-    @contextmanager
-    def _stage(self, name):
-        """Time a stage; what it `say`s is printed if verbose, or told to whom `verbose` is."""
-        start = time.perf_counter()
-
-        def say(text):
-            if callable(self.verbose):
-                self.verbose(name, text)
-            elif self.verbose and text:
-                print(f"[smoothgraph {time.perf_counter() - start:7.2f} s] {name:10}  {text}", flush=True)
-
-        say("")
-        yield say
-        self.seconds_[name] = time.perf_counter() - start
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -502,33 +300,11 @@ def degree_path(X, n_neighbors: Iterable[int], **parameters) -> list[GraphLearne
     if not learners:
         raise ValueError("n_neighbors is empty: name at least one wanted degree.")
     widest = max(learners, key=lambda learner: learner.n_neighbors)
-    X = widest._validated(X)
-    with _threads(widest.n_jobs):
-        samples, lists = widest._search(X)
-        for learner in learners:
-            learner._validated(X)
-            learner.ids_ = widest.ids_
-            learner.neighbors_, learner.recall_ = widest.neighbors_, widest.recall_
-            learner.seconds_ = {"neighbors": widest.seconds_["neighbors"]}
-            learner._samples = samples
-            own = lists.first(learner._width()) if isinstance(lists, NeighborLists) else lists
-            if learner.model in baselines.MODELS:
-                learner._weigh_lists(own)
-            else:
-                learner._keep(learner._solve(learner._allow(own)))
+    models = [learner._checked(X)[0] for learner in learners]
+    model, checked = widest._checked(X)
+    threads, progress = Threads(widest.n_jobs), Progress(widest.verbose)
+    distances, found = widest._search(model, checked, threads, progress)
+    for learner, own in zip(learners, models, strict=True):
+        lists = found.first(learner._width(own))
+        learner._learn(own, distances, lists, threads, Progress(learner.verbose, progress.seconds))
     return learners
-
-
-@contextmanager
-def _threads(n_jobs):
-    """Run with as many threads in our kernels and in BLAS; None and −1 change nothing."""
-    if n_jobs in (None, -1):
-        yield
-        return
-    before = numba.get_num_threads()
-    numba.set_num_threads(min(n_jobs, numba.config.NUMBA_NUM_THREADS))
-    try:
-        with threadpool_limits(limits=int(n_jobs)):
-            yield
-    finally:
-        numba.set_num_threads(before)

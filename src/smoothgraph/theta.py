@@ -4,15 +4,13 @@ In: squared distances, sorted, self left out. Out: the solution of the one-node 
 gives a node k neighbours (Theorem 3), and a θ for a wanted mean degree. Every number returned is finite and positive.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
-from smoothgraph.candidates import Candidates, nearest_allowed, stretched
-from smoothgraph.neighbors import NeighborLists
-
-BLOCK = 1 << 16  # nodes whose distances are held in float64 at a time
-LEAST_SPREAD = 0.01  # of 1 − zⱼ/z over the first distances, on average; less is a tie (it is about 2/d in d dimensions)
+BLOCK_ROWS = 1 << 16  # nodes whose distances are held in float64 at a time
+LEAST_SPREAD = 0.01  # mean of 1 − zⱼ/z over the first distances below which they count as tied (it is about 2/d in d dimensions)
 ALL_ZERO = (
     "All distances in the neighbour lists are 0: the samples are identical, or come in groups of duplicates larger than the "
     "lists, and no θ makes a graph of them sparse. Remove duplicate samples."
@@ -59,24 +57,30 @@ def solve_one_node(z, theta: float) -> OneNode:
         raise ValueError(f"z has shape {z.shape}: a non-empty vector of finite, non-negative squared distances is needed.")
     if not (np.isfinite(theta) and theta > 0):
         raise ValueError(f"theta={theta!r} must be a positive, finite number.")
-    # Counted from the nearest, base = θz₁, so that small weights are no differences of large numbers: s = λ − base solves
-    # (i·s − b)(base + s) = 1, b the sum of the first i shifted distances.
-    base = theta * z.min()
+    # λ is counted from an offset, θz₁ of the nearest, so that small weights are no differences of large numbers: s = λ − offset
+    # solves (i·s − b)(offset + s) = 1, b being the sum of the first i shifted distances.
+    offset = theta * z.min()
     shifted = theta * (z - z.min())
     ordered = np.sort(shifted)
     i, b = np.arange(1, z.size + 1), np.cumsum(ordered)
-    p, root = i * base - b, np.sqrt((i * base + b) ** 2 + 4.0 * i)
-    s = np.where(p > 0.0, 2.0 * (b * base + 1.0) / (np.abs(p) + root), (root - p) / (2.0 * i))
+    p, root = i * offset - b, np.sqrt((i * offset + b) ** 2 + 4.0 * i)
+    s = np.where(p > 0.0, 2.0 * (b * offset + 1.0) / (np.abs(p) + root), (root - p) / (2.0 * i))
     ended = np.flatnonzero(s[:-1] <= ordered[1:])
     k = int(ended[0]) + 1 if ended.size else z.size
-    return OneNode(np.maximum(0.0, s[k - 1] - shifted), float(base + s[k - 1]), k)
+    return OneNode(np.maximum(0.0, s[k - 1] - shifted), float(offset + s[k - 1]), k)
 
 
-def theta_bounds(lists, k: int, model: str = "log") -> ThetaBounds:
+def log_theta_at(first: np.ndarray, edge: np.ndarray) -> np.ndarray:
+    """The θ at which λ* of the first k distances (rows of `first`) meets θ·edge: 1/√(k·e² − b·e) = 1/(e·√Σ(1 − zᵢ/e)).
+
+    It is inf, or NaN, where the distances are tied.
+    """
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        return 1.0 / (edge * np.sqrt(np.sum(1.0 - first / edge[:, None], axis=1)))
+
+
+def theta_bounds(z, k: int, theta_at: Callable[[np.ndarray, np.ndarray], np.ndarray] = log_theta_at) -> ThetaBounds:
     """The interval of θ in which a node has k neighbours (Theorem 3), for every node and on average (equation 14).
-
-    For the ℓ2 model, θ = 1/(2α), a node alone has its weights add up to 1: w = max(0, λ − θz) with λ = (1 + θb_k)/k, and k of
-    them are positive for θ in [1/(k z_{k+1} − b_k), 1/(k z_k − b_k)).
 
     A node has no finite bound where its first k (or k + 1) distances are equal, where k = 1 (no upper bound: any larger θ
     leaves one neighbour), and where its list has no (k + 1)-th entry. Means are over the nodes that have one, and stand in
@@ -85,20 +89,20 @@ def theta_bounds(lists, k: int, model: str = "log") -> ThetaBounds:
 
     Parameters
     ----------
-    lists : NeighborLists, or an array (n, K) of squared distances, ascending, self left out (inf where there is no entry).
+    z : array (n, K) of squared distances to each node's nearest, ascending, self left out (inf where there is no entry).
     k : the wanted number of neighbours.
-    model : "log" or "l2".
+    theta_at : the θ at which the (k + 1)-th neighbour comes in, of another model than the log model.
     """
-    z = lists.distances if isinstance(lists, NeighborLists) else np.asarray(lists)
+    z = np.asarray(z)
     _check_lists(z, k)
     n = z.shape[0]
     node_lower, node_upper = np.full(n, np.inf), np.full(n, np.inf)
-    for begin in range(0, n, BLOCK):
-        rows = slice(begin, begin + BLOCK)
+    for begin in range(0, n, BLOCK_ROWS):
+        rows = slice(begin, begin + BLOCK_ROWS)
         first = z[rows, : k + 1].astype(np.float64)
-        node_upper[rows] = _theta_at(first[:, :k], first[:, k - 1], model)
+        node_upper[rows] = _or_inf(theta_at(first[:, :k], first[:, k - 1]))
         if first.shape[1] > k:
-            node_lower[rows] = _theta_at(first[:, :k], first[:, k], model)
+            node_lower[rows] = _or_inf(theta_at(first[:, :k], first[:, k]))
     # A bound of 0 comes from the inf that stands for a missing entry.
     has_lower, has_upper = (np.isfinite(bound) & (bound > 0) for bound in (node_lower, node_upper))
     if has_lower.any() or has_upper.any():
@@ -114,16 +118,9 @@ def theta_bounds(lists, k: int, model: str = "log") -> ThetaBounds:
     return ThetaBounds(float(lower), float(upper), node_lower, node_upper)
 
 
-def nearest_distances(among: NeighborLists | Candidates, width: int, stretch: np.ndarray | None = None) -> np.ndarray:
-    """Squared distances (n, K) of each node's nearest, ascending, times stretchᵢ·stretchⱼ: whole lists, or allowed edges."""
-    if isinstance(among, NeighborLists):
-        return among.distances if stretch is None else among.stretched(stretch)
-    return nearest_allowed(among if stretch is None else stretched(among, stretch), width)
-
-
-def theta_for_degree(lists, k: int) -> float:
+def theta_for_degree(z, k: int) -> float:
     """A θ for which the graph has about k neighbours per node: the geometric mean of the two bounds, as in the paper."""
-    bounds = theta_bounds(lists, k)
+    bounds = theta_bounds(z, k)
     return float(np.sqrt(bounds.lower * bounds.upper))
 
 
@@ -137,9 +134,9 @@ def node_thetas(z, k: int) -> np.ndarray:
     """
     _check_lists(z, k)
     logs = np.empty(z.shape[0])
-    for begin in range(0, z.shape[0], BLOCK):
-        rows = z[begin : begin + BLOCK].astype(np.float64)
-        logs[begin : begin + BLOCK] = 0.5 * (_log_theta(rows, k, k - 1) + _log_theta(rows, k, min(k, z.shape[1] - 1)))
+    for begin in range(0, z.shape[0], BLOCK_ROWS):
+        rows = z[begin : begin + BLOCK_ROWS].astype(np.float64)
+        logs[begin : begin + BLOCK_ROWS] = 0.5 * (_log_theta(rows, k, k - 1) + _log_theta(rows, k, min(k, z.shape[1] - 1)))
     known = np.isfinite(logs)
     if not known.any():
         raise ValueError(ALL_ZERO)
@@ -158,11 +155,7 @@ def _log_theta(z, k, at):
     return np.where(positive.any(axis=1), logs, np.nan)
 
 
-def _theta_at(first, edge, model):
-    """The θ at which λ* of the first k distances meets θ·e: 1/√(k·e² − b·e) = 1/(e·√Σ(1 − zᵢ/e)), or 1/(k·e − b)."""
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        spread = np.sum(1.0 - first / edge[:, None], axis=1)
-        theta = 1.0 / (edge * (spread if model == "l2" else np.sqrt(spread)))
+def _or_inf(theta):
     return np.where(np.isnan(theta), np.inf, theta)
 
 

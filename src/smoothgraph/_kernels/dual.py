@@ -1,24 +1,38 @@
-"""The dual of the log model: one node, a sweep over all, what the weights are, the Newton step."""
+"""The dual of the log model: one node, a sweep over all nodes, what the weights are."""
+
+from typing import NamedTuple
 
 import numpy as np
-from numba import prange
 
-from smoothgraph._kernels.decorators import compiled, exact, threaded
+from smoothgraph._kernels.decorators import compiled, exact
 
 SIMD = 8  # rows are padded to whole steps of the vectorised loop: the remainder loop costs more than all the rest
-NEVER = 1e300  # what rows are padded with; finite, since 0·inf is NaN
+NEVER = 1e300  # what rows are padded with, an edge that never has weight; finite, since 0·inf is NaN
+
+
+class Blocks(NamedTuple):
+    """How a sweep is cut into blocks, so that its result does not depend on the number of threads.
+
+    Node i is in block i >> shift; block b is the nodes at the places bounds[b] to bounds[b + 1]. The blocks b with the same
+    b mod `waves` run at the same time. `mixed` marks the nodes that have a neighbour in another block of their own wave.
+    """
+
+    bounds: np.ndarray
+    waves: int
+    shift: int
+    mixed: np.ndarray
 
 
 @compiled
-def _root(m, b, base):
-    """The root s > −base of (m·s − b)(base + s) = 2, without cancellation."""
-    p = m * base - b
-    root = np.sqrt((m * base + b) ** 2 + 8.0 * m)
-    return 2.0 * (b * base + 2.0) / (p + root) if p > 0.0 else (root - p) / (2.0 * m)
+def root(m, b, offset):
+    """The root s > −offset of (m·s − b)(offset + s) = 2, without cancellation."""
+    p = m * offset - b
+    square_root = np.sqrt((m * offset + b) ** 2 + 8.0 * m)
+    return 2.0 * (b * offset + 2.0) / (p + square_root) if p > 0.0 else (square_root - p) / (2.0 * m)
 
 
 @compiled
-def _pad(a, count):
+def pad(a, count):
     """Fill a[count:] up to a whole number of SIMD steps with what is never an edge; returns the padded count."""
     padded = (count + SIMD - 1) // SIMD * SIMD
     for s in range(count, padded):
@@ -27,378 +41,344 @@ def _pad(a, count):
 
 
 @compiled
-def _free(a, count, s):
+def smallest(a, count):
+    """The smallest of a[:count]."""
+    least = a[0]
+    for s in range(1, count):
+        least = min(least, a[s])
+    return least
+
+
+@compiled
+def below(a, count, s):
     """How many of a[:count] are below s, and their sum."""
     m, total = 0, 0.0
     for j in range(count):
-        below = a[j] < s
-        m += below
-        total += below * a[j]
+        is_below = a[j] < s
+        m += is_below
+        total += is_below * a[j]
     return m, total
 
 
 @compiled
-def _piece(a, count, s, upper):
+def _bounded_piece(a, count, s, upper):
     """The linear piece of Σⱼ clip((s − aⱼ)/2, 0, upper) at s: how many terms are free, their Σaⱼ, and the sum of the full."""
-    m, total = _free(a, count, s)
+    m, total = below(a, count, s)
     full = 0
-    if upper < np.inf:
-        for j in range(count):
-            if s - a[j] >= 2.0 * upper:
-                m -= 1
-                total -= a[j]
-                full += 1
+    for j in range(count):
+        if s - a[j] >= 2.0 * upper:
+            m -= 1
+            total -= a[j]
+            full += 1
     return m, total, full * upper if full > 0 else 0.0
 
 
 @compiled
-def node_dual(a, count, s, upper, base, given):
-    """Solve (base + s)·(given + Σⱼ clip((s − aⱼ)/2, 0, upper)) = 1 over a[:count], padded, from the guess s.
+def node_dual(a, count, s, upper, offset, given):
+    """Solve (offset + s)·(given + Σⱼ clip((s − aⱼ)/2, 0, upper)) = 1 over a[:count], padded, from the guess s.
 
     Returns s, the sum at the guess, and how many of its terms are free at s.
 
-    Newton's method that keeps 1/(base + s) as it is: on each linear piece of the sum the root is that of a quadratic
+    Newton's method that keeps 1/(offset + s) as it is: on each linear piece of the sum the root is that of a quadratic
     (Theorem 1), and the pieces are nested in s, so equal counts mean the same piece and an exact root. The iterates decrease
     after the first step.
     """
-    if upper < np.inf:
-        return _bounded_node_dual(a, count, s, upper, base, given)
-    m, total = _free(a, count, s)
+    if upper is not None:
+        return _bounded_node_dual(a, count, s, upper, offset, given)
+    m, total = below(a, count, s)
     degree = 0.5 * (m * s - total) + given
     for _ in range(100):  # far more than it takes; rounding may swap two pieces for ever
         last = m
         if m > 0:
-            s = _root(m, total - 2.0 * given, base)
-        else:  # below every term: what is given alone, or the first term
-            s = 1.0 / given - base if given > 0.0 else _root(1, a[:count].min(), base)
-        m, total = _free(a, count, s)
+            s = root(m, total - 2.0 * given, offset)
+        else:  # s is below every term: what is given alone decides, or the first term
+            s = 1.0 / given - offset if given > 0.0 else root(1, smallest(a, count), offset)
+        m, total = below(a, count, s)
         if m == last:
             break
     return s, degree, m
 
 
 @compiled
-def _bounded_node_dual(a, count, s, upper, base, given):
+def _bounded_node_dual(a, count, s, upper, offset, given):
     """`node_dual` with an upper bound: the sum is no longer convex, so a bracket guards the iterates."""
-    m, total, full = _piece(a, count, s, upper)
+    m, total, full = _bounded_piece(a, count, s, upper)
     degree = 0.5 * (m * s - total) + full + given
-    lo, hi = -base, np.inf
+    lo, hi = -offset, np.inf
     for _ in range(200):
         value = 0.5 * (m * s - total) + full + given
-        if value < 1.0 / (base + s):
+        if value < 1.0 / (offset + s):
             lo = max(lo, s)
         else:
             hi = min(hi, s)
-        if value == 0.0:  # below every term: go to where the first alone would do
-            a_min = a[:count].min()
-            s = _root(1, a_min, base)
-            s = s if s - a_min <= 2.0 * upper else max(a_min + 2.0 * upper, 1.0 / upper - base)
+        if value == 0.0:  # s is below every term: go to where the first term alone would do
+            least = smallest(a, count)
+            s = root(1, least, offset)
+            s = s if s - least <= 2.0 * upper else max(least + 2.0 * upper, 1.0 / upper - offset)
         else:
-            s = _root(m, total - 2.0 * (full + given), base) if m > 0 else 1.0 / (full + given) - base
+            s = root(m, total - 2.0 * (full + given), offset) if m > 0 else 1.0 / (full + given) - offset
         if not lo < s < hi:
-            s = 0.5 * (lo + hi) if hi < np.inf else 2.0 * (base + lo) - base
+            s = 0.5 * (lo + hi) if hi < np.inf else 2.0 * (offset + lo) - offset
             m = -1  # not a root of this piece
         last_m, last_full = m, full
-        m, total, full = _piece(a, count, s, upper)
+        m, total, full = _bounded_piece(a, count, s, upper)
         if m == last_m and full == last_full:
             break
     return s, degree, m
 
 
-@threaded
-def start_dual(indptr, z, theta, base):
-    """λ − base of every node alone, all its neighbours taken to be like itself (the paper's one-node problem)."""
-    n = indptr.size - 1
-    lam = np.zeros(n)
-    for i in prange(n):
-        if base[i] > 0.0:
+@compiled
+def start_dual(first, last, form, offset, lam):
+    """λ of every node alone, all its neighbours taken to be like itself (the paper's one-node problem); 0 with an offset."""
+    for i in range(first, last):
+        lam[i] = 0.0
+        if offset[i] > 0.0:
             continue
-        begin, count = indptr[i], indptr[i + 1] - indptr[i]
+        begin, count = form.begin[i], form.end[i] - form.begin[i]
         a = np.empty(count + SIMD)
         for s in range(count):
-            a[s] = np.sqrt(2.0) * theta * z[begin + s]  # λ·Σ(λ−θz)₊ = 1 is node_dual's equation in √2·λ
-        lam[i] = node_dual(a, _pad(a, count), 0.0, np.inf, 0.0, 0.0)[0] / np.sqrt(2.0)
-    return lam
+            a[s] = np.sqrt(2.0) * form.theta * form.z[begin + s]  # λ·Σ(λ−θz)₊ = 1 is node_dual's equation in √2·λ
+        lam[i] = node_dual(a, pad(a, count), 0.0, None, 0.0, 0.0)[0] / np.sqrt(2.0)
 
 
 @compiled
-def _total(values):
-    """The sum in a fixed order, which sums inside a threaded loop have not."""
-    total = 0.0
+def total(values):
+    """The sum in a fixed order."""
+    result = 0.0
     for value in values:
-        total += value
-    return total
+        result += value
+    return result
 
 
 @compiled
 def _beside(block, own, waves):
-    """Whether a block runs at the same time as another: every `waves`-th does, and `waves` is a power of two."""
+    """Whether a block runs at the same time as the block `own` and is another; `waves` is a power of two."""
     apart = np.uint32(block) ^ np.uint32(own)
     return (apart != 0) & (apart & np.uint32(waves - 1) == 0)
 
 
-@threaded
-def mixed_rows(indptr, indices, waves, shift):
-    """Which nodes have a neighbour in a block that runs beside their own."""
-    n = indptr.size - 1
-    mixed = np.empty(n, np.bool_)
-    for i in prange(n):
+@compiled
+def mixed_rows(first, last, form, waves, shift, mixed):
+    """Mark the nodes that have a neighbour in a block that runs beside their own."""
+    for i in range(first, last):
         beside = False
-        for e in range(indptr[i], indptr[i + 1]):
-            beside |= _beside(indices[e] >> shift, i >> shift, waves)
+        for e in range(form.begin[i], form.end[i]):
+            beside |= _beside(form.indices[e] >> shift, i >> shift, waves)
         mixed[i] = beside
-    return mixed
 
 
-@threaded
+@compiled
 def sweep(
-    nodes, bounds, waves, shift, mixed, begin, end, indices, z, theta, upper, base, given, limit, lam, before, restless, quiet,
-    relax, longest_row,
+    first_wave, last_wave, first_lane, last_lane, nodes, blocks, form, offset, given, limit, lam, before, pending, quiet, relax,
+    longest_row, gap_shares,
 ):  # fmt: skip
-    """One round of updates of `nodes`, ascending, in place; returns their shares of the gap before, summed.
+    """Update `nodes`, which ascend, in place: the blocks of some waves, and of each wave the lanes given.
 
-    Row i is begin[i] to end[i]. Node i is in block i >> shift; block b is those of `nodes` at the places bounds[b] to
-    bounds[b + 1]. Every `waves`-th block runs at the same time. Each node sees the newest λ of its neighbours, but for those
-    in a block beside its own, whose λ from `before` it sees: so the result is the same whatever the number of threads. Only
-    nodes that are `mixed` have such neighbours. `before` is the same as `lam` when a round begins, and when it ends. Nodes
-    whose share of the gap was more than `quiet` are marked `restless`, with their neighbours. An update goes `relax` times
-    the way to the node's optimum, but not beyond its `limit`, up to which the rows are complete.
+    gap_shares[b] becomes the sum of the nodes' shares of the gap, before the update, over block b. A node sees the newest λ of
+    its neighbours, but of those in a block beside its own it sees λ `before` the round; so the result is the same for any
+    number of threads. Nodes with a share of more than `quiet` are marked `pending`, with their neighbours. An update goes
+    `relax` times the way to the node's optimum, but not beyond its `limit`, up to which the rows are complete.
     """
-    lanes = (bounds.size - 1) // waves
-    shares = np.zeros(bounds.size - 1)
-    for wave in range(waves):
-        for lane in prange(lanes):
+    waves, shift = blocks.waves, blocks.shift
+    a = np.empty(longest_row + SIMD)
+    for wave in range(first_wave, last_wave):
+        for lane in range(first_lane, last_lane):
             own = lane * waves + wave
-            a = np.empty(longest_row + SIMD)
-            total = 0.0
-            for i in nodes[bounds[own] : bounds[own + 1]]:
-                row, count, was = begin[i], end[i] - begin[i], lam[i]
+            total_share = 0.0
+            for i in nodes[blocks.bounds[own] : blocks.bounds[own + 1]]:
+                row, count, was = form.begin[i], form.end[i] - form.begin[i], lam[i]
                 if count == 0:  # up to its limit no edge has weight
-                    lam[i] = min(limit[i], 1.0 / given[i] - base[i] if given[i] > 0.0 else np.inf)
+                    lam[i] = min(limit[i], 1.0 / given[i] - offset[i] if given[i] > 0.0 else np.inf)
                     continue
-                if mixed[i]:
+                mixed = blocks.mixed[i]
+                if mixed:
                     for s in range(count):
-                        j = indices[row + s]
+                        j = form.indices[row + s]
                         lam_j = before[j] if _beside(j >> shift, own, waves) else lam[j]
-                        a[s] = 2.0 * theta * z[row + s] - lam_j
+                        a[s] = 2.0 * form.theta * form.z[row + s] - lam_j
                 else:
                     for s in range(count):
-                        a[s] = 2.0 * theta * z[row + s] - lam[indices[row + s]]
-                best, degree, m = node_dual(a, _pad(a, count), was, upper, base[i], given[i])
+                        a[s] = 2.0 * form.theta * form.z[row + s] - lam[form.indices[row + s]]
+                best, degree, m = node_dual(a, pad(a, count), was, form.upper, offset[i], given[i])
                 stride = relax
-                if mixed[i]:  # nodes that move at the same time rock each other, if each goes all the way
+                if mixed:  # nodes that move at the same time would rock each other if each went all the way
                     beside = 0
                     for s in range(count):
-                        beside += (a[s] < best) & _beside(indices[row + s] >> shift, own, waves)
-                    stride /= 1.0 + beside / (2.0 / (base[i] + best) ** 2 + m)
-                goal = max(was + stride * (best - was), 0.5 * (best - base[i]))  # λ at least halves
+                        beside += (a[s] < best) & _beside(form.indices[row + s] >> shift, own, waves)
+                    stride /= 1.0 + beside / (2.0 / (offset[i] + best) ** 2 + m)
+                goal = max(was + stride * (best - was), 0.5 * (best - offset[i]))  # λ at least halves
                 lam[i] = min(goal, limit[i])
                 if lam[i] == was:  # at its limit
                     continue
-                x = degree * (base[i] + was)
+                x = degree * (offset[i] + was)
                 share = (x - 1.0) * (x - 1.0) / (x + 1.0)  # x − 1 − log x, near 1
-                total += share
+                total_share += share
                 if share > quiet:
-                    restless[i] = True
+                    pending[i] = True
                     top = max(goal, was)
                     for s in range(count):
                         if a[s] < top:
-                            restless[indices[row + s]] = True  # several threads may write it: all write the same
-            shares[own] = total
-    for place in prange(nodes.size):
-        before[nodes[place]] = lam[nodes[place]]
-    return _total(shares)
+                            pending[form.indices[row + s]] = True  # several threads may write it: all write the same
+            gap_shares[own] = total_share
 
 
-@threaded
-def live_edges(indptr, indices, z, theta, limit, blocks, begin, end, columns, values):
+@compiled
+def copy_at(first, last, nodes, source, target):
+    """target[i] = source[i] for the nodes at the places first to last."""
+    for place in range(first, last):
+        target[nodes[place]] = source[nodes[place]]
+
+
+@compiled
+def live_edges(first, last, form, limit, n_groups, begin, end, columns, values):
     """The edges that can have weight as long as no λ is beyond its limit, into CSR rows begin[i] to end[i].
 
-    The rows stand close together within each of `blocks`.
+    The nodes are cut into `n_groups` groups, of which those from `first` to `last` are done; the rows of a group stand close
+    together.
     """
     n = limit.size
-    for block in prange(blocks):
-        free = indptr[block * n // blocks]
-        for i in range(block * n // blocks, (block + 1) * n // blocks):
+    for group in range(first, last):
+        free = form.begin[group * n // n_groups] if group * n // n_groups < n else 0
+        for i in range(group * n // n_groups, (group + 1) * n // n_groups):
             begin[i] = free
-            for e in range(indptr[i], indptr[i + 1]):
-                columns[free], values[free] = indices[e], z[e]
-                free += 2.0 * theta * z[e] < limit[i] + limit[indices[e]]
+            for e in range(form.begin[i], form.end[i]):
+                columns[free], values[free] = form.indices[e], form.z[e]
+                free += 2.0 * form.theta * form.z[e] < limit[i] + limit[form.indices[e]]
             end[i] = free
 
 
 @exact
 def weight(lam_i, lam_j, cost, upper):
-    """w at an edge. Who counts the edges with weight and who lists them must agree, also where it is a rounding error."""
+    """w at an edge. What counts the edges with weight and what lists them must agree, also where w is a rounding error."""
+    if upper is None:
+        return max(0.5 * (lam_i + lam_j) - cost, 0.0)
     return min(max(0.5 * (lam_i + lam_j) - cost, 0.0), upper)
 
 
 @compiled
-def _at_node(i, begin, end, indices, z, theta, upper, given, lam):
-    """Of node i at w(λ): its degree, number of edges, and its half of Σₑ 2θzw + w²."""
-    d, m, total = given[i], 0, 0.0
-    for e in range(begin[i], end[i]):
-        cost = theta * z[e]
-        w = weight(lam[i], lam[indices[e]], cost, upper)
+def _at_node(i, form, given, lam):
+    """Of node i at w(λ): its degree, number of neighbours, and its half of Σₑ 2θzw + w²."""
+    d, m, energy = given[i], 0, 0.0
+    for e in range(form.begin[i], form.end[i]):
+        cost = form.theta * form.z[e]
+        w = weight(lam[i], lam[form.indices[e]], cost, form.upper)
         d += w
         m += w > 0.0
-        total += 0.5 * w * (2.0 * cost + w)
-    return d, m, total
-
-
-@threaded
-def evaluate(begin, end, indices, z, theta, upper, given, lam):
-    """At w(λ), row i being begin[i] to end[i]: every node's degree, number of edges, and its half of Σₑ 2θzw + w²."""
-    n = lam.size
-    degree, active, energy = np.empty(n), np.empty(n, np.int32), np.empty(n)
-    for i in prange(n):
-        degree[i], active[i], energy[i] = _at_node(i, begin, end, indices, z, theta, upper, given, lam)
-    return degree, active, energy
-
-
-@threaded
-def evaluate_again(nodes, begin, end, indices, z, theta, upper, given, lam, degree, active, energy):
-    """What `evaluate` gives for these nodes, in place."""
-    for place in prange(nodes.size):
-        i = nodes[place]
-        degree[i], active[i], energy[i] = _at_node(i, begin, end, indices, z, theta, upper, given, lam)
-
-
-@threaded
-def mean_psi(degree, lam, base, shares):
-    """Mean of x − 1 − log x, x = dλ: the duality gap per node. A degree of 0 (a start far off) makes it inf."""
-    n = lam.size
-    sums = np.zeros(shares)
-    for share in prange(shares):
-        for i in range(share * n // shares, (share + 1) * n // shares):
-            x = degree[i] * (lam[i] + base[i])
-            sums[share] += x - 1.0 - np.log(x)
-    return _total(sums) / n
+        energy += 0.5 * w * (2.0 * cost + w)
+    return d, m, energy
 
 
 @compiled
-def mark_touched(nodes, begin, end, indices, z, theta, upper, before, lam, marks):
+def evaluate(first, last, form, given, lam, degree, n_neighbors, energy):
+    """At w(λ): every node's degree, number of neighbours, and its half of Σₑ 2θzw + w²."""
+    for i in range(first, last):
+        degree[i], n_neighbors[i], energy[i] = _at_node(i, form, given, lam)
+
+
+@compiled
+def evaluate_at(first, last, nodes, form, given, lam, degree, n_neighbors, energy):
+    """The same for the nodes at the places first to last."""
+    for place in range(first, last):
+        i = nodes[place]
+        degree[i], n_neighbors[i], energy[i] = _at_node(i, form, given, lam)
+
+
+@compiled
+def psi_sums(first, last, degree, lam, offset, sums):
+    """Sums of x − 1 − log x, x = dλ, over each of sums.size groups of nodes: n times the duality gap per node in all.
+
+    A degree of 0 (a start far off) makes a sum inf.
+    """
+    n, groups = lam.size, sums.size
+    for group in range(first, last):
+        psi = 0.0
+        for i in range(group * n // groups, (group + 1) * n // groups):
+            x = degree[i] * (lam[i] + offset[i])
+            psi += x - 1.0 - np.log(x)
+        sums[group] = psi
+
+
+@compiled
+def mark_touched(nodes, form, before, lam, marks):
     """Mark these nodes, and the other ends of their edges that had weight at λ `before` or have some now."""
     for i in nodes:
         marks[i] = True
-        for e in range(begin[i], end[i]):
-            j, cost = indices[e], theta * z[e]
-            if weight(lam[i], lam[j], cost, upper) > 0.0 or weight(before[i], before[j], cost, upper) > 0.0:
+        for e in range(form.begin[i], form.end[i]):
+            j, cost = form.indices[e], form.theta * form.z[e]
+            if weight(lam[i], lam[j], cost, form.upper) > 0.0 or weight(before[i], before[j], cost, form.upper) > 0.0:
                 marks[j] = True
 
 
-@threaded
-def pair_weights(i, j, indptr, indices, z, theta, upper, lam):
+@compiled
+def pair_weights(first, last, i, j, form, lam, w):
     """w of the pairs (i, j), 0 where they are no edges."""
-    w = np.zeros(i.size)
-    for pair in prange(i.size):
-        for e in range(indptr[i[pair]], indptr[i[pair] + 1]):
-            if indices[e] == j[pair]:
-                w[pair] = weight(lam[i[pair]], lam[j[pair]], theta * z[e], upper)
-    return w
-
-
-@threaded
-def lost_weight(nodes, begin, end, indices, z, theta, upper, before, lam):
-    """Which nodes have an edge that had weight at λ `before` and has none now: those of `nodes`, and the other ends."""
-    lost = np.zeros(lam.size, np.bool_)
-    for place in prange(nodes.size):
-        i = nodes[place]
-        for e in range(begin[i], end[i]):
-            j, cost = indices[e], theta * z[e]
-            if weight(before[i], before[j], cost, upper) > 0.0 and not weight(lam[i], lam[j], cost, upper) > 0.0:
-                lost[i] = lost[j] = True
-    return lost
-
-
-@threaded
-def weight_is_new(before, indptr, indices, z, theta, upper, lam):
-    """Which nodes have weight at an edge that came in since the rows were those of `before`: new entries stand last."""
-    new = np.zeros(lam.size, np.bool_)
-    for i in prange(lam.size):
-        for e in range(indptr[i] + before[i + 1] - before[i], indptr[i + 1]):
-            new[i] |= weight(lam[i], lam[indices[e]], theta * z[e], upper) > 0.0
-    return new
-
-
-@threaded
-def weighted_edges(begin, end, indices, z, theta, upper, lam, below):
-    """The edges whose weight is positive and less than `below` as CSR arrays (indptr, indices, w)."""
-    n = lam.size
-    out = np.zeros(n + 1, np.int64)
-    for i in prange(n):
-        for e in range(begin[i], end[i]):
-            out[i + 1] += 0.0 < weight(lam[i], lam[indices[e]], theta * z[e], upper) < below
-    for i in range(n):
-        out[i + 1] += out[i]
-    columns, weights = np.empty(out[n], np.int32), np.empty(out[n])
-    for i in prange(n):
-        s = out[i]
-        for e in range(begin[i], end[i]):
-            w = weight(lam[i], lam[indices[e]], theta * z[e], upper)
-            if 0.0 < w < below:
-                columns[s], weights[s] = indices[e], w
-                s += 1
-    return out, columns, weights
-
-
-@threaded
-def conjugate_gradients(begin, end, indices, diagonal, right, less, rounds, tol, shares):
-    """Solve (diag + ½A − less·11ᵀ/n)x = right, A the 0/1 adjacency matrix, until the residual is `tol` of what it was.
-
-    Row i of A has its entries from begin[i] to end[i]. Sums run over `shares` of the nodes, so that their order is fixed.
-    """
-    n = right.size
-    x, residual, p, Hp = np.zeros(n), right.copy(), right / diagonal, np.empty(n)
-    partial, sums = np.empty(shares), np.empty(shares)
-    rz = _total(right * p)
-    stop = tol * tol * rz
-    for _ in range(rounds):
-        for share in prange(shares):
-            total, plain = 0.0, 0.0
-            for i in range(share * n // shares, (share + 1) * n // shares):
-                neighbours = 0.0
-                for e in range(begin[i], end[i]):
-                    neighbours += p[indices[e]]
-                Hp[i] = diagonal[i] * p[i] + 0.5 * neighbours
-                total += p[i] * Hp[i]
-                plain += p[i]
-            partial[share], sums[share] = total, plain
-        plain = _total(sums)
-        step, offset = rz / (_total(partial) - less * plain * plain / n), less * plain / n
-        for share in prange(shares):
-            total = 0.0
-            for i in range(share * n // shares, (share + 1) * n // shares):
-                x[i] += step * p[i]
-                residual[i] -= step * (Hp[i] - offset)
-                total += residual[i] * residual[i] / diagonal[i]
-            partial[share] = total
-        last, rz = rz, _total(partial)
-        if rz <= stop:
-            break
-        for i in prange(n):
-            p[i] = residual[i] / diagonal[i] + (rz / last) * p[i]
-    return x
+    for pair in range(first, last):
+        w[pair] = 0.0
+        for e in range(form.begin[i[pair]], form.end[i[pair]]):
+            if form.indices[e] == j[pair]:
+                w[pair] = weight(lam[i[pair]], lam[j[pair]], form.theta * form.z[e], form.upper)
 
 
 @compiled
-def largest_partners(order, stretch, lam):
-    """For each node i of `order`: the largest (λᵢ + λⱼ)/stretchⱼ over the nodes j that come no later in it.
+def mark_lost_weight(first, last, nodes, form, before, lam, lost):
+    """Mark the ends of edges of `nodes` that had weight at λ `before` and have none now."""
+    for place in range(first, last):
+        i = nodes[place]
+        for e in range(form.begin[i], form.end[i]):
+            j, cost = form.indices[e], form.theta * form.z[e]
+            if weight(before[i], before[j], cost, form.upper) > 0.0 and not weight(lam[i], lam[j], cost, form.upper) > 0.0:
+                lost[i] = lost[j] = True
 
-    These are lines in λᵢ, of slope 1/stretchⱼ: kept are those that are largest somewhere, by ascending slope, which are few.
+
+@compiled
+def mark_new_weight(first, last, before, form, lam, is_new):
+    """Mark the nodes that have weight at an edge added since the rows were those of the indptr `before`: it stands last."""
+    for i in range(first, last):
+        is_new[i] = False
+        for e in range(form.begin[i] + before[i + 1] - before[i], form.end[i]):
+            is_new[i] |= weight(lam[i], lam[form.indices[e]], form.theta * form.z[e], form.upper) > 0.0
+
+
+@compiled
+def count_weighted(first, last, form, lam, less_than, counts):
+    """How many edges of each node have a weight that is positive and less than `less_than`."""
+    for i in range(first, last):
+        count = 0
+        for e in range(form.begin[i], form.end[i]):
+            count += 0.0 < weight(lam[i], lam[form.indices[e]], form.theta * form.z[e], form.upper) < less_than
+        counts[i] = count
+
+
+@compiled
+def fill_weighted(first, last, form, lam, less_than, indptr, columns, weights):
+    """These edges into the CSR rows `indptr`."""
+    for i in range(first, last):
+        s = indptr[i]
+        for e in range(form.begin[i], form.end[i]):
+            w = weight(lam[i], lam[form.indices[e]], form.theta * form.z[e], form.upper)
+            if 0.0 < w < less_than:
+                columns[s], weights[s] = form.indices[e], w
+                s += 1
+
+
+@compiled
+def largest_partners(order, local_scale, lam):
+    """For each node i of `order`: the largest (λᵢ + λⱼ)/local_scaleⱼ over the nodes j that come no later in it.
+
+    These are lines in λᵢ, of slope 1/local_scaleⱼ: kept are those that are largest somewhere, by ascending slope, which are few.
     """
     n = order.size
     slope, height, from_x = np.empty(n), np.empty(n), np.empty(n)  # line s is the largest from from_x[s] on
     count = 0
     out = np.empty(n)
     for i in order:
-        m, h = 1.0 / stretch[i], lam[i] / stretch[i]
+        m, h = 1.0 / local_scale[i], lam[i] / local_scale[i]
         at = np.searchsorted(slope[:count], m)
-        below = at < count and slope[at] == m and height[at] >= h
-        if not below and 0 < at < count:  # where its neighbours meet it must be above them
+        is_below = at < count and slope[at] == m and height[at] >= h
+        if not is_below and 0 < at < count:  # where its neighbours meet it must be above them
             x = from_x[at]
-            below = m * x + h <= slope[at] * x + height[at]
-        if not below:
+            is_below = m * x + h <= slope[at] * x + height[at]
+        if not is_below:
             left, right = at, at
             while right < count and (
                 slope[right] == m
@@ -419,17 +399,16 @@ def largest_partners(order, stretch, lam):
     return out
 
 
-@threaded
-def new_rows(a, upper):
+@compiled
+def new_rows(first, last, a, upper, lam, w):
     """λ and the weights clip((λ − a)/2, 0, upper) of new nodes whose neighbours stay as they are; row r has costs a[r]."""
-    rows, width = a.shape
-    lam, w = np.empty(rows), np.empty((rows, width))
-    for r in prange(rows):
-        base = max(a[r].min(), 0.0)  # of a far sample all costs are large and the weights small: count from the smallest
-        costs = np.empty(width + SIMD)
-        costs[:width] = a[r] - base
-        s = node_dual(costs, _pad(costs, width), 0.0, upper, base, 0.0)[0]
-        lam[r] = base + s
+    width = a.shape[1]
+    costs = np.empty(width + SIMD)
+    for r in range(first, last):
+        offset = max(smallest(a[r], width), 0.0)  # of a far sample all costs are large and weights small: count from the least
+        costs[:width] = a[r] - offset
+        s = node_dual(costs, pad(costs, width), 0.0, upper, offset, 0.0)[0]
+        lam[r] = offset + s
         for c in range(width):
-            w[r, c] = min(max(0.5 * (s - costs[c]), 0.0), upper)
-    return lam, w
+            value = max(0.5 * (s - costs[c]), 0.0)
+            w[r, c] = value if upper is None else min(value, upper)

@@ -1,12 +1,13 @@
-"""The dual of the ℓ2 model: where its Newton steps begin, what the weights are at λ, and P and D there."""
+"""The dual of the ℓ2 model: where its Newton steps begin, what the weights are at λ, and P and D there.
+
+The nodes are cut into groups, and a kernel does a range of groups: the sums of a group have a fixed order. `given` is weight that a
+node has besides, from bridges.
+"""
 
 import numpy as np
-from numba import prange
 
-from smoothgraph._kernels.decorators import compiled, threaded
-from smoothgraph._kernels.dual import SIMD, _free, _pad, _total
-
-BLOCKS = 64  # of nodes that a thread takes at once
+from smoothgraph._kernels.decorators import compiled
+from smoothgraph._kernels.dual import SIMD, below, pad
 
 
 @compiled
@@ -15,97 +16,91 @@ def _node(a, count, s, level, slope):
 
     Newton's method: the left side is convex, so that the iterates decrease after the first step.
     """
-    m, total = _free(a, count, s)
+    m, total = below(a, count, s)
     for _ in range(100):  # far more than it takes; rounding may swap two pieces for ever
         last = m
         s = (level + slope * total) / (1.0 + slope * m)
-        m, total = _free(a, count, s)
+        m, total = below(a, count, s)
         if m == last:
             break
     return s, m
 
 
-@threaded
-def start_l2(begin, end, z, theta, given, level, longest_row):
+@compiled
+def start_l2(first, last, form, given, level, longest_row, lam, n_neighbors):
     """λ of nodes alone, all their neighbours taken to be like themselves: λ + given + Σⱼ max(0, λ − θz) = level.
 
-    Also the number of their neighbours with weight. Row i is begin[i] to end[i].
+    Also the number of their neighbours with weight.
     """
-    n = begin.size
-    lam, active = np.empty(n), np.empty(n)
-    for block in prange(BLOCKS):
-        a = np.empty(longest_row + SIMD)
-        for i in range(block * n // BLOCKS, (block + 1) * n // BLOCKS):
-            row, count = begin[i], end[i] - begin[i]
-            for s in range(count):
-                a[s] = theta * z[row + s]
-            lam[i], active[i] = _node(a, _pad(a, count), level - 1.0, level - given[i], 1.0)
-    return lam, active
+    a = np.empty(longest_row + SIMD)
+    for i in range(first, last):
+        row, count = form.begin[i], form.end[i] - form.begin[i]
+        for s in range(count):
+            a[s] = form.theta * form.z[row + s]
+        lam[i], n_neighbors[i] = _node(a, pad(a, count), level - 1.0, level - given[i], 1.0)
 
 
-@threaded
-def sweep_l2(indptr, indices, z, theta, given, level, relax, lam, longest_row):
-    """λ after every node went `relax` of the way to its optimum, the others being as they were.
+@compiled
+def sweep_l2(first, last, form, given, level, relax, longest_row, lam, moved):
+    """λ `moved`: every node goes `relax` of the way to its optimum, the others being as they were.
 
-    Which is where λᵢ + given + Σⱼ max(0, (λᵢ + λⱼ)/2 − θz) = level.
+    The optimum is where λᵢ + given + Σⱼ max(0, (λᵢ + λⱼ)/2 − θz) = level.
     """
-    n = lam.size
-    out = np.empty(n)
-    for block in prange(BLOCKS):
-        a = np.empty(longest_row + SIMD)
-        for i in range(block * n // BLOCKS, (block + 1) * n // BLOCKS):
-            row, count = indptr[i], indptr[i + 1] - indptr[i]
-            for s in range(count):
-                a[s] = 2.0 * theta * z[row + s] - lam[indices[row + s]]
-            best, _ = _node(a, _pad(a, count), lam[i], level - given[i], 0.5)
-            out[i] = lam[i] + relax * (best - lam[i])
-    return out
+    a = np.empty(longest_row + SIMD)
+    for i in range(first, last):
+        row, count = form.begin[i], form.end[i] - form.begin[i]
+        for s in range(count):
+            a[s] = 2.0 * form.theta * form.z[row + s] - lam[form.indices[row + s]]
+        best, _ = _node(a, pad(a, count), lam[i], level - given[i], 0.5)
+        moved[i] = lam[i] + relax * (best - lam[i])
 
 
-@threaded
-def evaluate_l2(indptr, indices, z, theta, given, lam, begin, end, columns):
+@compiled
+def evaluate_l2(first, last, form, given, lam, n_groups, degree, energy, begin, end, columns):
     """At w(λ): every node's degree, and its half of Σₑ 2θzw + w².
 
     Its edges with weight go into columns[begin[i]] to columns[end[i]], close together, so that little memory is touched.
     """
     n = lam.size
-    degree, energy = np.empty(n), np.empty(n)
-    for block in prange(BLOCKS):
-        free = indptr[block * n // BLOCKS]
-        for i in range(block * n // BLOCKS, (block + 1) * n // BLOCKS):
+    for group in range(first, last):
+        free = form.begin[group * n // n_groups] if group * n // n_groups < n else 0
+        for i in range(group * n // n_groups, (group + 1) * n // n_groups):
             begin[i], d, total = free, given[i], 0.0
-            for e in range(indptr[i], indptr[i + 1]):
-                cost = theta * z[e]
-                w = max(0.5 * (lam[i] + lam[indices[e]]) - cost, 0.0)
-                columns[free] = indices[e]
+            for e in range(form.begin[i], form.end[i]):
+                cost = form.theta * form.z[e]
+                w = max(0.5 * (lam[i] + lam[form.indices[e]]) - cost, 0.0)
+                columns[free] = form.indices[e]
                 free += w > 0.0
                 d += w
                 total += 0.5 * w * (2.0 * cost + w)
             degree[i], energy[i], end[i] = d, total, free
-    return degree, energy
 
 
-@threaded
-def values_l2(lam, degree, energy, given):
-    """P/α at the weights, times the ratio that makes all add up to n; D/α; and that ratio."""
-    n = lam.size
-    squares, linear, level = np.zeros(BLOCKS), np.zeros(BLOCKS), np.zeros(BLOCKS)
-    own, fixed = np.zeros(BLOCKS), np.zeros(BLOCKS)
-    for block in prange(BLOCKS):
-        for i in range(block * n // BLOCKS, (block + 1) * n // BLOCKS):
+@compiled
+def sums_l2(first, last, lam, degree, energy, given, sums):
+    """Of each group, into the five rows of `sums`: Σ of w², of 2θzw, of the degrees without `given`, of `given`, of λ."""
+    n, groups = lam.size, sums.shape[1]
+    for group in range(first, last):
+        squares, linear, own, fixed, level = 0.0, 0.0, 0.0, 0.0, 0.0
+        for i in range(group * n // groups, (group + 1) * n // groups):
             d = degree[i] - given[i]
             w2 = lam[i] * d - energy[i]  # of both halves together Σₑ w², since Σₑ 2θzw + w² = Σᵢ λᵢd − Σₑ w²
-            squares[block] += w2
-            linear[block] += energy[i] - w2
-            own[block] += d
-            fixed[block] += given[i]
-            level[block] += lam[i]
-    ratio, mean = (n - _total(fixed)) / _total(own), _total(level) / n
-    primal, dual = np.zeros(BLOCKS), np.zeros(BLOCKS)
-    for block in prange(BLOCKS):
-        for i in range(block * n // BLOCKS, (block + 1) * n // BLOCKS):
+            squares += w2
+            linear += energy[i] - w2
+            own += d
+            fixed += given[i]
+            level += lam[i]
+        sums[0, group], sums[1, group], sums[2, group], sums[3, group], sums[4, group] = squares, linear, own, fixed, level
+
+
+@compiled
+def values_l2(first, last, lam, degree, given, ratio, mean, sums):
+    """Of each group, into the two rows of `sums`: Σd² at weights `ratio` times as large, and Σ 1 + 2λ(1 − given) − (λ − mean)²."""
+    n, groups = lam.size, sums.shape[1]
+    for group in range(first, last):
+        primal, dual = 0.0, 0.0
+        for i in range(group * n // groups, (group + 1) * n // groups):
             scaled, off = given[i] + ratio * (degree[i] - given[i]), lam[i] - mean
-            primal[block] += scaled * scaled
-            dual[block] += 1.0 + 2.0 * lam[i] * (1.0 - given[i]) - off * off
-    squared = _total(squares)
-    return _total(primal) + 2.0 * (ratio * _total(linear) + ratio * ratio * squared), _total(dual) - 2.0 * squared, ratio
+            primal += scaled * scaled
+            dual += 1.0 + 2.0 * lam[i] * (1.0 - given[i]) - off * off
+        sums[0, group], sums[1, group] = primal, dual

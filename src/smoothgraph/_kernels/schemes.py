@@ -1,81 +1,104 @@
 """Other ways to solve it: the paper's primal-dual scheme, and node by node with a penalty of the user's own."""
 
 import numpy as np
-from numba import njit, prange
+from numba import njit
 
-from smoothgraph._kernels.decorators import SUM_FREELY, threaded
+from smoothgraph._kernels.decorators import SUM_FREELY, compiled
 
 
-@threaded
-def primal_dual_step(indptr, indices, z, theta, upper, gamma, w, v, p, v_bar, v_next):
-    """One forward-backward-forward iteration on (w, v): w in place, v into v_next; p and v_bar hold the proximal points.
+@compiled
+def _clipped(value, upper):
+    if upper is None:
+        return max(value, 0.0)
+    return min(max(value, 0.0), upper)
+
+
+@compiled
+def proximal_step(first, last, form, gamma, w, v, p, v_bar, v_next):
+    """The first half of a forward-backward-forward iteration on (w, v): the proximal points p and v_bar, and v_next.
 
     Both copies of an edge are kept and stay equal, so that neither S nor its transpose needs a scatter.
     """
-    n = v.size
-    for i in prange(n):
+    for i in range(first, last):
         s_w, s_p = 0.0, 0.0
-        for e in range(indptr[i], indptr[i + 1]):
-            forward = w[e] - gamma * (2.0 * w[e] + v[i] + v[indices[e]])
-            p[e] = min(max(forward - 2.0 * gamma * theta * z[e], 0.0), upper)
+        for e in range(form.begin[i], form.end[i]):
+            forward = w[e] - gamma * (2.0 * w[e] + v[i] + v[form.indices[e]])
+            p[e] = _clipped(forward - 2.0 * gamma * form.theta * form.z[e], form.upper)
             s_w += w[e]
             s_p += p[e]
         forward_v = v[i] + gamma * s_w
         v_bar[i] = 0.5 * (forward_v - np.sqrt(forward_v * forward_v + 4.0 * gamma))
         v_next[i] = v_bar[i] + gamma * (s_p - s_w)
-    for i in prange(n):
-        for e in range(indptr[i], indptr[i + 1]):
-            j = indices[e]
+
+
+@compiled
+def forward_step(first, last, form, gamma, w, v, p, v_bar):
+    """The second half of the iteration: w, in place."""
+    for i in range(first, last):
+        for e in range(form.begin[i], form.end[i]):
+            j = form.indices[e]
             change = 2.0 * (w[e] - p[e]) + (v[i] - v_bar[i]) + (v[j] - v_bar[j])
             w[e] = p[e] + gamma * change
 
 
-@threaded
-def primal_dual_values(indptr, indices, z, theta, upper, w, lam):
+@compiled
+def primal_dual_values(first, last, form, w, lam, degree, energy, conjugate):
     """For any w and λ: every node's degree, its half of Σₑ 2θzw + w², and its half of the dual's Σₑ 2tu − u²."""
-    n = lam.size
-    degree, energy, conjugate = np.empty(n), np.empty(n), np.empty(n)
-    for i in prange(n):
+    for i in range(first, last):
         d, total, dual = 0.0, 0.0, 0.0
-        for e in range(indptr[i], indptr[i + 1]):
-            cost = theta * z[e]
+        for e in range(form.begin[i], form.end[i]):
+            cost = form.theta * form.z[e]
             d += w[e]
             total += 0.5 * w[e] * (2.0 * cost + w[e])
-            t = 0.5 * (lam[i] + lam[indices[e]]) - cost
-            u = min(max(t, 0.0), upper)
+            t = 0.5 * (lam[i] + lam[form.indices[e]]) - cost
+            u = _clipped(t, form.upper)
             dual += 0.5 * u * (2.0 * t - u)
         degree[i], energy[i], conjugate[i] = d, total, dual
-    return degree, energy, conjugate
 
 
-@njit(error_model="numpy", fastmath=SUM_FREELY, nogil=True)  # not cached: compiled for the function given
-def penalty_sweep(indptr, indices, z, theta, lam, degree):
-    """One round of exact updates in place: each node's λ solves Σⱼ max(0, (λ − aⱼ)/2) = degree(λ), aⱼ = 2θz − λⱼ."""
+@njit(error_model="numpy", fastmath=SUM_FREELY, nogil=True)  # not cached: it is compiled for the function given
+def _penalty_node(a, lam, given, degree):
+    """The λ that solves given + Σⱼ max(0, (λ − aⱼ)/2) = degree(λ), from the guess `lam`, by bisection."""
+    step, low, high = 1.0, lam, lam
+    while given + 0.5 * np.maximum(low - a, 0.0).sum() > degree(low):
+        low -= step
+        step *= 2.0
+    step = 1.0
+    while given + 0.5 * np.maximum(high - a, 0.0).sum() < degree(high):
+        high += step
+        step *= 2.0
+    for _ in range(200):
+        middle = 0.5 * (low + high)
+        if middle <= low or middle >= high:
+            break
+        if given + 0.5 * np.maximum(middle - a, 0.0).sum() < degree(middle):
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+@njit(error_model="numpy", fastmath=SUM_FREELY, nogil=True)  # not cached, for the same reason
+def penalty_sweep(form, given, lam, degree):
+    """One round of exact updates in place, with costs aⱼ = 2θz − λⱼ."""
     for i in range(lam.size):
-        begin, end = indptr[i], indptr[i + 1]
+        begin, end = form.begin[i], form.end[i]
         a = np.empty(end - begin)
         for e in range(begin, end):
-            a[e - begin] = 2.0 * theta * z[e] - lam[indices[e]]
-        step, low, high = 1.0, lam[i], lam[i]
-        while 0.5 * np.maximum(low - a, 0.0).sum() > degree(low):
-            low -= step
-            step *= 2.0
-        step = 1.0
-        while 0.5 * np.maximum(high - a, 0.0).sum() < degree(high):
-            high += step
-            step *= 2.0
-        for _ in range(200):
-            middle = 0.5 * (low + high)
-            if middle <= low or middle >= high:
-                break
-            if 0.5 * np.maximum(middle - a, 0.0).sum() < degree(middle):
-                low = middle
-            else:
-                high = middle
-        lam[i] = high
+            a[e - begin] = 2.0 * form.theta * form.z[e] - lam[form.indices[e]]
+        lam[i] = _penalty_node(a, lam[i], given[i], degree)
 
 
-@njit(error_model="numpy", nogil=True)
+@njit(error_model="numpy", fastmath=SUM_FREELY, nogil=True)  # not cached, for the same reason
+def penalty_rows(a, degree):
+    """λ of new nodes with costs a[r]."""
+    lam = np.empty(a.shape[0])
+    for r in range(a.shape[0]):
+        lam[r] = _penalty_node(a[r], 1.0, 0.0, degree)
+    return lam
+
+
+@njit(error_model="numpy", nogil=True)  # not cached, for the same reason
 def penalties(d, lam, phi, degree):
     """φ(dᵢ) of every node, and min over d of φ(d) + λᵢd, which is where d = degree(λᵢ)."""
     value, least = np.empty(d.size), np.empty(d.size)

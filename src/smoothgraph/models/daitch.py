@@ -1,61 +1,76 @@
-"""The models of Daitch, Kelner and Spielman (2009), written as they are defined, in float64 NumPy: the judge of their solver.
+"""The models of Daitch, Kelner and Spielman (2009): each sample near the weighted mean of its neighbours.
 
-In: samples X, edges as arrays i < j, weights w, multipliers λ; `mu` is None for the hard model. Out: values and residuals.
+    hard   minimise ‖LX‖²_F   over w ≥ 0, d ≥ 1;       soft   minimise ‖LX‖²_F + μ Σᵢ max(1 − dᵢ, 0)²   over w ≥ 0.
 
-    hard   P(w) = ‖LX‖²_F               subject to w ≥ 0, d ≥ 1
-    soft   P(w) = ‖LX‖²_F + μ Σᵢ max(1 − dᵢ, 0)²      subject to w ≥ 0
-    both   D(Y, λ) = Σᵢ (λᵢ − λᵢ²/4μ) − ‖Y‖²_F        subject to λ ≥ 0, 2(xᵢ − xⱼ)·(yᵢ − yⱼ) ≥ λᵢ + λⱼ for every edge,
-
-with 1/μ = 0 in the hard model. At the optimum Y = LX, and λᵢ = 2μ max(1 − dᵢ, 0) in the soft one.
+How many neighbours a node has is up to the model; `n_neighbors` only sets the length of the lists. The models need the samples
+themselves, and say nothing of new ones.
 """
 
+from numbers import Integral, Real
+
 import numpy as np
+from sklearn.base import BaseEstimator
+
+from smoothgraph.fit.task import Learned, Task
+from smoothgraph.solvers import all_pairs, multipliers
+
+MAX_ALL_PAIRS = 10_000  # samples up to which all pairs are looked at: that takes two minutes of one core
 
 
-def degrees(w, i, j, n: int) -> np.ndarray:
-    return np.bincount(i, w, n) + np.bincount(j, w, n)
+class Daitch(BaseEstimator):
+    """Daitch's models.
 
-
-def laplacian_product(w, i, j, X) -> np.ndarray:
-    """Y = LX."""
-    X = np.asarray(X, np.float64)
-    Y = np.zeros_like(X)
-    flow = w[:, None] * (X[i] - X[j])
-    np.add.at(Y, i, flow)
-    np.subtract.at(Y, j, flow)
-    return Y
-
-
-def slopes(Y, i, j, X) -> np.ndarray:
-    """2(xᵢ − xⱼ)·(yᵢ − yⱼ) of every edge."""
-    X = np.asarray(X, np.float64)
-    return 2.0 * np.sum((X[i] - X[j]) * (Y[i] - Y[j]), axis=1)
-
-
-def objective(w, i, j, X, mu: float | None = None) -> float:
-    """P(w). Whether the degrees are at least 1 is for the caller to see."""
-    value = np.sum(laplacian_product(w, i, j, X) ** 2)
-    return float(value if mu is None else value + mu * np.sum(np.maximum(1.0 - degrees(w, i, j, len(X)), 0.0) ** 2))
-
-
-def dual_objective(Y, lam, i, j, X, mu: float | None = None) -> float:
-    """D(Y, λ), or −inf where a constraint is violated: never above P at any feasible w."""
-    if lam.min() < 0.0 or np.any(slopes(Y, i, j, X) < lam[i] + lam[j]):
-        return -np.inf
-    return float(np.sum(lam) - np.sum(Y**2) - (0.0 if mu is None else np.sum(lam**2) / (4.0 * mu)))
-
-
-def kkt_residual(w, lam, i, j, X, mu: float | None = None) -> float:
-    """The largest violation of the optimality conditions, as a change of a weight or of a degree; 0 at the optimum.
-
-    With rₑ = 2(xᵢ − xⱼ)·(yᵢ − yⱼ) − λᵢ − λⱼ, Y = LX, it is the largest of |min(wₑ, rₑ/hₑ)|, hₑ = 4zₑ + λᵢ + λⱼ (4z is the
-    second derivative of ‖LX‖² in one weight); of |min(dᵢ − 1 + λᵢ/2μ, λᵢ/λ̄)|, λ̄ the mean; and of −w and −λ/λ̄. It stays the
-    same when X is multiplied by a number (and μ by its square).
+    Parameters
+    ----------
+    kind : "hard", degrees of at least 1, or "soft", a price for degrees below that.
+    mu : the price of the soft model; ten times the mean squared distance of allowed edges if None.
+    projection : project the samples to so many features first, at random (the lists are made before). None takes them all.
     """
-    d, mean = degrees(w, i, j, len(X)), max(float(np.mean(lam)), np.finfo(float).tiny)
-    r = slopes(laplacian_product(w, i, j, X), i, j, X) - lam[i] - lam[j]
-    h = 2.0 * slopes(np.asarray(X, np.float64), i, j, X) + lam[i] + lam[j]
-    edge_residual = np.abs(np.minimum(w, np.divide(r, h, out=np.zeros_like(r), where=h > 0.0)))
-    slack = d - 1.0 + (0.0 if mu is None else lam / (2.0 * mu))
-    node_residual = np.abs(np.minimum(slack, lam / mean))
-    return float(max(edge_residual.max(), node_residual.max(), -w.min(), -lam.min() / mean))
+
+    takes = ()
+    learns = True
+
+    def __init__(self, kind: str = "hard", *, mu: float | None = None, projection: int | None = None):
+        self.kind = kind
+        self.mu = mu
+        self.projection = projection
+
+    @property
+    def name(self) -> str:
+        return self.kind
+
+    def check(self, metric, neighbors) -> None:
+        """It needs the samples themselves."""
+        if self.kind not in ("hard", "soft"):
+            raise ValueError(f"Daitch({self.kind!r}) is not known: use 'hard' or 'soft'.")
+        if self.kind == "hard" and self.mu is not None:
+            raise ValueError(f"mu={self.mu!r} does not apply to model='hard', only to soft: leave it out.")
+        if self.mu is not None and not (isinstance(self.mu, Real) and 0.0 < self.mu < np.inf):
+            raise ValueError(f"mu={self.mu!r} must be a positive, finite number.")
+        whole = isinstance(self.projection, Integral) and not isinstance(self.projection, bool)
+        if self.projection is not None and not (whole and self.projection >= 1):
+            raise ValueError(f"projection={self.projection!r} must be a positive number of features.")
+        if metric == "precomputed":
+            raise ValueError(f"metric='precomputed' does not apply to model={self.name!r}, which needs the samples themselves.")
+
+    def given_theta(self, alpha, beta) -> None:
+        """There is no θ."""
+
+    def learn(self, task: Task) -> Learned:
+        """Solve on the allowed edges, and over all pairs if these are not too many."""
+        X, n, found = task.distances.X, task.distances.n, task.found.by_rows()
+        with task.progress.stage("edges") as say:
+            allowed = found.edges(threads=task.threads)
+            say(f"{allowed.n_edges} allowed edges")
+        with task.progress.stage("solve") as say:
+            if self.projection is not None:
+                X = multipliers.project(X, self.projection, task.random_state)
+            mu = None if self.kind == "hard" else self.mu or multipliers.default_mu(X, allowed)
+            if task.complete and n <= MAX_ALL_PAIRS:
+                solution, n_incomplete = all_pairs.solve_over_all_pairs(
+                    X, allowed, mu, task.tol, task.max_iter, threads=task.threads
+                )
+            else:
+                solution, n_incomplete = multipliers.solve(X, allowed, mu, task.tol, task.max_iter), n
+            say(f"gap {solution.gap:.1e}, {n - n_incomplete} nodes certified")
+        return Learned(solution.weights, solution, n_incomplete=n_incomplete)

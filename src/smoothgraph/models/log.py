@@ -1,30 +1,141 @@
-"""The log model, written as it is defined, in float64 NumPy: the judge of every solver.
+"""The log model (Kalofolias 2016; Kalofolias & Perraudin 2019).
 
-In: the allowed edges as arrays i < j with squared distances z, weights w or a dual vector λ. Out: objective values.
+    minimise  Σₑ 2θzₑwₑ + wₑ² + c(wₑ − w⁰ₑ)²  −  Σᵢ log dᵢ     over 0 ≤ wₑ ≤ max_weight,   d = Sw + fixed,
 
-    P(w) = Σₑ 2θzₑwₑ + wₑ² + c(wₑ − w⁰ₑ)²  −  Σᵢ log dᵢ
-    D(λ) = n + Σᵢ log λᵢ − Σₑ max over 0 ≤ w ≤ u of ((λᵢ+λⱼ)w − 2θzₑw − w² − c(w − w⁰ₑ)²)
+`fixed` being the weight that each node has of bridges (0 unless components were connected). It has no parameters of its own: θ, α, β,
+`max_weight` and `prior` are the learner's.
+
+Substituting ŵ = √(1+c)·w leaves the same problem without the prior, with distances z − (c/θ)w⁰ and θ/√(1+c): solvers work on
+that form, so none of them knows what a prior is.
 """
 
+from dataclasses import dataclass
+from functools import cached_property, partial
+
 import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator
+
+from smoothgraph._kernels import dual
+from smoothgraph._kernels.form import Form, form_of
+from smoothgraph.edges import Edges
+from smoothgraph.fit.by_theta import learn_by_theta
+from smoothgraph.fit.state import Terms
+from smoothgraph.fit.task import Learned, Task
+from smoothgraph.parallel import Threads
+from smoothgraph.solvers.nodewise import Nodewise
+from smoothgraph.theta import log_theta_at
+
+FARTHEST = 1e10  # largest θz: weights below 10⁻¹⁰ are not told apart
+FAR = 1e4  # 2θz to the nearest neighbour from which a node counts as a far outlier, and its λ is stored with an offset
 
 
-def objective(w, i, j, z, theta: float, n: int, prior=0.0, prior_strength: float = 0.0) -> float:
-    """P(w); inf if a node has no weight."""
-    degree = np.bincount(i, w, n) + np.bincount(j, w, n)
-    with np.errstate(divide="ignore"):
-        barrier = -np.log(degree).sum()
-    return float(np.sum(2.0 * theta * z * w + w**2 + prior_strength * (w - prior) ** 2) + barrier)
+class Log(BaseEstimator):
+    """The log model: every node has an edge, and the number of neighbours follows θ."""
+
+    name = "log"
+    takes = ("locality", "connect", "theta", "alpha", "beta", "max_weight", "prior")
+    learns = True
+
+    def check(self, metric, neighbors) -> None:
+        """It can be combined with any metric and any search."""
+
+    def given_theta(self, alpha: float | None, beta: float | None) -> float | None:
+        """θ = 1/√(αβ), if both are given."""
+        if (alpha is None) != (beta is None):
+            raise ValueError("Give theta alone, or alpha and beta together, or none of them to have θ found for n_neighbors.")
+        return None if alpha is None or beta is None else 1.0 / float(np.sqrt(alpha * beta))
+
+    def learn(self, task: Task) -> Learned:
+        return learn_by_theta(self, task)
+
+    def theta_at(self, first: np.ndarray, edge: np.ndarray) -> np.ndarray:
+        return log_theta_at(first, edge)
+
+    def problem(self, edges: Edges, theta: float, terms: Terms, fixed: np.ndarray | None) -> "LogProblem":
+        prior = None if terms.prior is None else weights_at(terms.prior, edges)
+        return LogProblem(edges, theta, terms.max_weight, prior, terms.prior_strength, fixed)
+
+    def solver(self, threads: Threads) -> Nodewise:
+        return Nodewise(threads)
+
+    def row_solver(self, problem: "LogProblem", lam: np.ndarray):
+        return partial(new_rows, upper=problem.upper)
 
 
-def best_weights(lam, i, j, z, theta: float, max_weight=np.inf, prior=0.0, prior_strength: float = 0.0) -> np.ndarray:
-    """The w that attains the inner maximum of the dual."""
-    free = 0.5 * (lam[i] + lam[j]) - theta * z + prior_strength * prior
-    return np.clip(free / (1.0 + prior_strength), 0.0, max_weight)
+@dataclass(frozen=True, eq=False)
+class LogProblem:
+    """The log model on allowed edges. `prior` has one weight per entry of `edges.indices`, or is None."""
+
+    edges: Edges
+    theta: float
+    max_weight: float | None = None
+    prior: np.ndarray | None = None
+    prior_strength: float = 0.0
+    fixed: np.ndarray | None = None
+
+    def solver(self, threads: Threads) -> Nodewise:
+        return Nodewise(threads)
+
+    @property
+    def n(self) -> int:
+        return self.edges.n
+
+    @property
+    def shrink(self) -> float:
+        """w = ŵ · shrink, λ = λ̂ / shrink."""
+        return 1.0 if self.prior is None else float(1.0 / np.sqrt(1.0 + self.prior_strength))
+
+    @property
+    def upper(self) -> float | None:
+        """The largest ŵ."""
+        return None if self.max_weight is None else self.max_weight / self.shrink
+
+    @cached_property
+    def given(self) -> np.ndarray:
+        """`fixed` in the form without a prior."""
+        if self.fixed is None:
+            return np.zeros(self.n)
+        return self.fixed if self.prior is None else self.fixed / self.shrink
+
+    @cached_property
+    def z_hat(self) -> np.ndarray:
+        """The distances of the form without a prior."""
+        z = self.edges.z
+        if self.theta * self.edges.farthest > FARTHEST:
+            z = np.minimum(z, FARTHEST / self.theta)
+        return z if self.prior is None else z - (self.prior_strength / self.theta) * self.prior
+
+    def form(self, lam_offset: np.ndarray | None = None) -> Form:
+        """What kernels take, without the prior, with the distances that go with λ − lam_offset."""
+        edges, theta, z = self.edges, self.theta * self.shrink, self.z_hat
+        if lam_offset is not None and lam_offset.any():
+            z = z - (lam_offset[edges.nodes] + lam_offset[edges.indices]) / (2.0 * self.theta * self.shrink)
+        return form_of(edges.indptr, edges.indices, z, theta, self.upper)
+
+    def far_offset(self) -> np.ndarray:
+        """The offset of λ to begin with: 2θz of the nearest neighbour of far outliers, 0 of all other nodes."""
+        if self.theta * self.z_hat.max() <= FAR:
+            return np.zeros(self.n)
+        costs = 2.0 * self.theta * self.shrink * np.minimum.reduceat(self.z_hat, self.edges.indptr[:-1])
+        return np.where(costs > FAR, costs, 0.0).astype(np.float64)
+
+    @property
+    def constant(self) -> float:
+        """What the substitution takes from the objective."""
+        if self.prior is None:
+            return 0.0
+        prior_energy = 0.5 * self.prior_strength * float(np.square(self.prior, dtype=np.float64).sum())
+        return prior_energy - self.n * np.log(self.shrink)
 
 
-def dual_objective(lam, i, j, z, theta: float, max_weight=np.inf, prior=0.0, prior_strength: float = 0.0) -> float:
-    """D(λ), for λ > 0: never above P at any feasible w."""
-    w = best_weights(lam, i, j, z, theta, max_weight, prior, prior_strength)
-    inner = (lam[i] + lam[j]) * w - 2.0 * theta * z * w - w**2 - prior_strength * (w - prior) ** 2
-    return float(lam.size + np.log(lam).sum() - inner.sum())
+def weights_at(W: sp.csr_matrix, edges: Edges) -> np.ndarray:
+    """The weight of a graph at each entry of the allowed edges."""
+    return np.asarray(W[edges.nodes, edges.indices], dtype=np.float64).ravel()
+
+
+def new_rows(a: np.ndarray, threads: Threads, upper: float | None = None):
+    """λ and weights clip((λ − a)/2, 0, upper) of new nodes whose neighbours stay as they are: λ·Σⱼ wⱼ = 1."""
+    lam, w = np.empty(len(a)), np.empty(a.shape)
+    threads.rows(dual.new_rows, len(a), a, upper, lam, w, least=64)
+    return lam, w

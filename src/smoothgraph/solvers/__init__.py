@@ -1,24 +1,31 @@
-"""`solve(problem)`: the one door to the solvers."""
+"""`solve(problem)`: the one door to the solvers. They are algorithms, and know no model by name."""
 
-from smoothgraph.solvers import nodewise, primal_dual
-from smoothgraph.solvers.problem import Problem, Solution, Status
+import time
 
-__all__ = ["Problem", "Solution", "Status", "solve"]
+from smoothgraph.parallel import Threads
+from smoothgraph.solvers import primal_dual
+from smoothgraph.solvers.problem import Point, Problem, Solution, Solver, Status
+
+__all__ = ["Point", "Problem", "Solution", "Solver", "Status", "solve"]
 
 
-def solve(problem: Problem, *, solver: str = "nodewise", tol: float = 1e-6, max_iter: int | None = None, lam=None) -> Solution:
+def solve(problem, *, solver: str = "best", tol: float = 1e-6, max_iter: int | None = None, lam=None, n_jobs=None) -> Solution:
     """Solve to a relative duality gap of `tol`.
 
     Parameters
     ----------
-    problem : the log model on a graph of allowed edges.
-    solver : "nodewise", exact coordinate ascent on the dual, or "primal_dual", the scheme of the paper.
-    tol : stop when (P − D)/n is at most this.
+    problem : a model on a graph of allowed edges, such as `LogProblem(edges, theta)` of `smoothgraph.models`.
+    solver : "best", the one its model uses, or "primal_dual", the scheme of the paper, for the log model.
+    tol : stop when the relative gap is at most this: (P − D)/n, or (P − D)/P for the ℓ2 model.
     max_iter : give up after as many rounds (1,000 sweeps, or 50,000 primal-dual iterations).
     lam : a dual vector to start from, such as `solution.dual` of a similar problem.
+    n_jobs : threads; None or −1 is all.
     """
-    if solver == "nodewise":
-        return nodewise.solve(problem, tol, 1000 if max_iter is None else max_iter, lam)
+    threads = Threads(n_jobs)
     if solver == "primal_dual":
-        return primal_dual.solve(problem, tol, 50_000 if max_iter is None else max_iter, lam)
-    raise ValueError(f"solver={solver!r} is not known: use 'nodewise' or 'primal_dual'.")
+        return primal_dual.solve(problem, tol, 50_000 if max_iter is None else max_iter, lam, threads)
+    if solver != "best":
+        raise ValueError(f"solver={solver!r} is not known: use 'best' or 'primal_dual'.")
+    started, best = time.perf_counter(), problem.solver(threads)
+    start = None if lam is None else best.point_at(problem, lam)
+    return best.finish(problem, best.ascend(problem, tol, 1000 if max_iter is None else max_iter, start), tol, started)

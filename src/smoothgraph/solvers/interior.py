@@ -1,6 +1,6 @@
 """A few nodes to their joint optimum at once, the others as they are: a primal-dual interior-point method.
 
-In: a `Problem`, λ, the nodes to move. Out: their λ. Far outliers that have little but each other make the dual nearly flat:
+In: a problem, a point, the nodes to move. Out: the shifted λ. Far outliers that have little but each other make the dual nearly flat:
 raising one λ and lowering its neighbour's changes no weight, and how far that may go is decided by edges without weight yet.
 Updates of one node creep along such a valley, and Newton's steps stop at each of its corners. From the inside it has none:
 
@@ -17,41 +17,41 @@ import numpy as np
 from scipy.sparse import csr_matrix, diags_array, eye_array
 from scipy.sparse.linalg import splu
 
-from smoothgraph import _kernels
-from smoothgraph.solvers.problem import SHARES
+from smoothgraph.solvers.sweeps import mean_psi
 
-STEPS = 100
-SHORT = 0.95  # of the way to where a variable would become 0
-START = 100.0  # τ at first
-IDLE = 10  # steps after which τ is not even halved: rounding leaves no more
-BLOCKED = 0.1  # after a step that could go no further than this share of its way the second order is no help
-LEAST = 0.1  # times as large at least becomes τ after a step that could not go its whole way
+MAX_STEPS = 100
+STEP_SHARE = 0.95  # a step goes this share of the way to where a variable would become 0
+FIRST_TAU = 100.0  # τ at the start
+MAX_IDLE = 10  # steps in a row that do not even halve τ: rounding leaves no more to gain
+BLOCKED_SHARE = 0.1  # after a step that went less than this share of its way, the second order is no help
+LEAST_CUT = 0.1  # after a step that could not go its whole way, τ becomes this many times as large at the least
 
 
-def move(problem, lam: np.ndarray, nodes: np.ndarray, tol: float) -> np.ndarray:
-    """λ − base with that of `nodes` at their joint optimum: the mean of their ψ(dλ) at most `tol`, if it gets there."""
-    S, q = _edges(problem, lam, nodes)
-    base, given, upper = problem.base[nodes], problem.given[nodes], problem.arrays_less_base[-1]
-    at = _on_the_path(lam[nodes], 0.5 * (S.T @ lam[nodes] - q), upper, START)
+def move(problem, point, nodes: np.ndarray, tol: float) -> np.ndarray:
+    """Shifted λ with that of `nodes` at their joint optimum: the mean of their ψ(dλ) at most `tol`, if it gets there."""
+    form, lam = point.form, point.lam_shifted
+    S, q = _edges(form, lam, nodes)
+    offset, given, upper = point.lam_offset[nodes], problem.given[nodes], np.inf if form.upper is None else form.upper
+    at = _on_the_path(lam[nodes], 0.5 * (S.T @ lam[nodes] - q), upper, FIRST_TAU)
     best, best_gap, a = at.x, np.inf, 0.0
     least, idle = np.inf, 0
-    for _ in range(STEPS):
-        step = _Step(S, q, base, given, at)
+    for _ in range(MAX_STEPS):
+        step = _Step(S, q, offset, given, at)
         if step.failed:
             break
-        way = step.corrected(0.0 if a > 0.9 else LEAST, float(a > BLOCKED))
-        a = min(1.0, SHORT * step.longest(way))
+        way = step.corrected(0.0 if a > 0.9 else LEAST_CUT, float(a > BLOCKED_SHARE))
+        a = min(1.0, STEP_SHARE * step.longest(way))
         at = _Point(*(value + a * change for value, change in zip(at, way, strict=True)))
         if not np.isfinite(at.x).all():
             break
         degree = given + S @ np.clip(0.5 * (S.T @ at.x - q), 0.0, upper)
-        gap = _kernels.mean_psi(degree, at.x, base, SHARES)
+        gap = mean_psi(degree, at.x, offset)
         if gap < best_gap or best_gap == np.inf:  # rounding may leave a node without weight, and yet this is the way
             best, best_gap = at.x, gap
         tau = np.mean(at.w * at.mu)
         idle = 0 if tau < 0.5 * least else idle + 1
         least = min(tau, least)
-        if gap <= tol or idle > IDLE:
+        if gap <= tol or idle > MAX_IDLE:
             break
     moved = lam.copy()
     moved[nodes] = best
@@ -59,7 +59,7 @@ def move(problem, lam: np.ndarray, nodes: np.ndarray, tol: float) -> np.ndarray:
 
 
 class _Point(NamedTuple):
-    """Where it is, or a direction to go. x is λ − base; s is inf and ν 0 where weights have no upper bound."""
+    """Where it is, or a direction to go. x is the shifted λ; s is inf and ν 0 where weights have no upper bound."""
 
     x: np.ndarray
     w: np.ndarray
@@ -68,13 +68,13 @@ class _Point(NamedTuple):
     nu: np.ndarray | float
 
 
-def _edges(problem, lam, nodes):
+def _edges(form, lam, nodes):
     """S (nodes × edges, the ends that move) and q of the edges that touch `nodes`, each once."""
-    indptr, indices, z, theta, _ = problem.arrays_less_base
-    counts = indptr[nodes + 1] - indptr[nodes]
+    indices, z, theta = form.indices, form.z, form.theta
+    counts = form.end[nodes] - form.begin[nodes]
     row = np.repeat(np.arange(nodes.size), counts)
-    entry = np.arange(row.size) + np.repeat(indptr[nodes] - np.concatenate([[0], np.cumsum(counts)[:-1]]), counts)
-    place = np.full(problem.n, -1)
+    entry = np.arange(row.size) + np.repeat(form.begin[nodes] - np.concatenate([[0], np.cumsum(counts)[:-1]]), counts)
+    place = np.full(form.n, -1)
     place[nodes] = np.arange(nodes.size)
     other = indices[entry]
     once = (place[other] < 0) | (nodes[row] < other)
@@ -104,8 +104,8 @@ def _on_the_path(x, t, upper, tau):
 class _Step:
     """The Newton system at one point."""
 
-    def __init__(self, S, q, base, given, at):
-        self.S, self.at, self.lam = S, at, base + at.x
+    def __init__(self, S, q, offset, given, at):
+        self.S, self.at, self.lam = S, at, offset + at.x
         self.bounded = np.ndim(at.s) > 0
         self.degree = given + S @ at.w
         self.off = q + 2.0 * at.w + at.nu - S.T @ at.x - at.mu  # 0 but for rounding

@@ -1,52 +1,85 @@
-"""What a solver takes and what it gives back.
+"""What a solver takes, where it is on its way, and what it gives back.
 
-`Problem` is the log model on a graph of allowed edges:
+The weights of all models with a degree penalty are w = clip((λᵢ+λⱼ)/2 − θz, 0, max_weight), so that a solver looks for λ. A model
+states its problem as a class with the attributes of `Problem`; a solver moves a `Point`; the end is a `Solution`.
 
-    minimise  Σₑ 2θzₑwₑ + wₑ² + c(wₑ − w⁰ₑ)²  −  Σᵢ log dᵢ     over 0 ≤ wₑ ≤ max_weight,   d = Sw + fixed,
-
-`fixed` being what each node has of edges whose weight is not in question (0 unless parts of a graph were joined).
-
-Substituting ŵ = √(1+c)·w leaves the same problem without the prior, with distances z − (c/θ)w⁰ and θ/√(1+c): solvers work on
-that form, so none of them knows what a prior is.
-
-Of an outlier whose nearest neighbour is at θz = 10⁸, λ is near 2·10⁸ and its weights near 10⁻⁸, the last digit of λ. So λ is
-kept as base + lam, base = 2θz of the nearest neighbour for such nodes and 0 for all others, and `z_less_base` is less by what
-that adds: (lamᵢ + lamⱼ)/2 − θ·z_less_base is the weight, with all its digits. Any base will do: a problem that begins where
-another ended has that one's, in proportion to θ. Farther than θz = 10¹⁰ no node is: weights
-below 10⁻¹⁰ are not told apart.
+λ of an outlier whose nearest neighbour is at θz = 10⁸ is near 2·10⁸ and its weights are near 10⁻⁸, the last digit of λ. So λ is
+stored as `lam_offset` + `lam_shifted`, with an offset of 2θz of the nearest neighbour for such nodes and 0 for all others; the
+distances in the `Form` are less by what the offsets add, so that a weight keeps all its digits.
 """
 
 import time
-import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
-from smoothgraph import _kernels
-from smoothgraph.candidates import Candidates
+from smoothgraph._kernels import dual
+from smoothgraph._kernels.form import Form
+from smoothgraph.messages import warn
+from smoothgraph.parallel import Threads
 
-FARTHEST = 1e10
-SHARES = 64  # that sums are cut into, whatever the number of threads
-FAR = 1e4  # 2θz to the nearest neighbour from which a node counts as a far outlier
+GROUPS = 64  # groups of nodes that sums are made over; it does not depend on the number of threads, so neither do the bits
 
 
-@dataclass(frozen=True)
-class Ascent:
-    """A point of a dual ascent: λ (of the form without prior) less its base, the gap, the nodes' degrees and edges.
+class Problem(Protocol):
+    """A model on allowed edges, as a solver sees it.
 
-    `energy` is each node's half of Σₑ 2θzw + w².
+    `given` is the weight that each node has of bridges, which is not in question. `form(lam_offset)` is what kernels take; it
+    is of the problem without a prior, whose weights are 1/shrink times as large and whose λ is shrink times as large.
     """
 
-    lam: np.ndarray
+    edges: Any
+    theta: float
+    shrink: float
+    n: int
+    given: np.ndarray
+
+    def form(self, lam_offset: np.ndarray | None = None) -> Form: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Point:
+    """Where a solver is: λ in its stored form, and what the weights at λ are.
+
+    `energy` is each node's half of Σₑ 2θzw + w², with the distances of the form. `lam_offset` is None for a model that has none.
+    """
+
+    form: Form
+    lam_shifted: np.ndarray
+    lam_offset: np.ndarray | None
     gap: float
     n_iter: int
     degree: np.ndarray
-    active: np.ndarray
+    n_neighbors: np.ndarray
     energy: np.ndarray
+
+    @property
+    def lam(self) -> np.ndarray:
+        """λ as the mathematics has it (of the problem without a prior)."""
+        return self.lam_shifted if self.lam_offset is None else self.lam_shifted + self.lam_offset
+
+    def on(self, problem: Problem) -> "Point":
+        """The same λ on a problem with more edges; the degrees hold as long as none of these has weight."""
+        return replace(self, form=problem.form(self.lam_offset))
+
+
+class Solver(Protocol):
+    """An algorithm for one kind of problem. It keeps memory between solves, and no results."""
+
+    def ascend(self, problem: Any, tol: float, max_iter: int, start: Point | None = None, changed=None) -> Point:
+        """A point with a gap of at most `tol`, if it can be reached.
+
+        `start` is the optimum of a similar problem; with `changed`, it is that of this very problem but for the nodes marked.
+        """
+        ...
+
+    def finish(self, problem: Any, point: Point, tol: float, started: float) -> "Solution":
+        """The solution at a point. It warns if the gap is larger than `tol`. `started` is when the solve began."""
+        ...
 
 
 class Status(Enum):
@@ -60,84 +93,13 @@ class Status(Enum):
 
 
 @dataclass(frozen=True)
-class Problem:
-    """The log model on allowed edges. `prior` has one weight per entry of `candidates.indices`, or is None."""
-
-    candidates: Candidates
-    theta: float
-    max_weight: float = np.inf
-    prior: np.ndarray | None = None
-    prior_strength: float = 0.0
-    fixed: np.ndarray | None = None
-    z_hat: np.ndarray = field(init=False, repr=False)
-    base: Any = field(default=None, repr=False)
-    z_less_base: np.ndarray = field(init=False, repr=False)
-
-    def __post_init__(self):
-        z = self.candidates.z
-        if self.theta * self.candidates.farthest > FARTHEST:
-            z = np.minimum(z, FARTHEST / self.theta)
-        if self.prior is not None:
-            z = z - (self.prior_strength / self.theta) * self.prior
-        object.__setattr__(self, "z_hat", z)
-        base = self._far() if self.base is None else self.base
-        if base.any():
-            z = z - (base[self.candidates.nodes] + base[self.candidates.indices]) / (2.0 * self.theta * self.shrink)
-        object.__setattr__(self, "base", base)
-        object.__setattr__(self, "z_less_base", z)
-
-    def _far(self):
-        """2θz of the nearest neighbour of far outliers, 0 of all others."""
-        if self.theta * self.z_hat.max() <= FAR:
-            return np.zeros(self.n)
-        costs = 2.0 * self.theta * self.shrink * np.minimum.reduceat(self.z_hat, self.candidates.indptr[:-1])
-        return np.where(costs > FAR, costs, 0.0).astype(np.float64)
-
-    @property
-    def n(self) -> int:
-        return self.candidates.n
-
-    @property
-    def shrink(self) -> float:
-        """w = ŵ · shrink, λ = λ̂ / shrink."""
-        return 1.0 if self.prior is None else 1.0 / np.sqrt(1.0 + self.prior_strength)
-
-    @property
-    def given(self) -> np.ndarray:
-        """`fixed` in the form without a prior."""
-        if self.fixed is None:
-            return np.zeros(self.n)
-        return self.fixed if self.prior is None else self.fixed / self.shrink
-
-    @property
-    def arrays(self) -> tuple:
-        """The form without a prior: allowed edges (CSR), squared distances, θ, upper bound."""
-        csr = self.candidates.indptr, self.candidates.indices
-        return *csr, self.z_hat, self.theta * self.shrink, self.max_weight / self.shrink
-
-    @property
-    def arrays_less_base(self) -> tuple:
-        """The same with the distances that go with λ − base."""
-        csr = self.candidates.indptr, self.candidates.indices
-        return *csr, self.z_less_base, self.theta * self.shrink, self.max_weight / self.shrink
-
-    @property
-    def constant(self) -> float:
-        """What the substitution takes from the objective."""
-        if self.prior is None:
-            return 0.0
-        prior_energy = 0.5 * self.prior_strength * float(np.square(self.prior, dtype=np.float64).sum())
-        return prior_energy - self.n * np.log(self.shrink)
-
-
-@dataclass(frozen=True)
 class Solution:
     """The optimum, and how well it is known.
 
     Attributes
     ----------
     weights : symmetric CSR matrix of the positive weights, before any scaling (δ = 1).
-    dual : λ, one positive number per node; at the optimum one over the node's degree.
+    dual : λ, one positive number per node; at the optimum of the log model one over the node's degree.
     objective, dual_objective : P(w) and D(λ); the optimum lies between them.
     gap : (P − D) / n for the log model. The mean squared error Σₑ(w − w*)²/n is at most this, since P is strongly convex.
         (P − D) / P for the ℓ2 model and those of Daitch.
@@ -156,30 +118,38 @@ class Solution:
     seconds: float
 
 
-def rows(arrays) -> tuple:
-    """CSR arrays with the beginnings and the ends of the rows in place of `indptr`."""
-    indptr, *others = arrays
-    return indptr[:-1], indptr[1:], *others
+def status_of(gap: float, tol: float, n_iter: int, *, what: str = "rounds", advice: str = "Raise max_iter, or tol.") -> Status:
+    """CONVERGED if the gap is at most `tol`; else MAX_ITER, with a warning."""
+    if gap <= tol:
+        return Status.CONVERGED
+    text = f"The relative duality gap is {gap:.2e} after {n_iter} {what}, more than tol={tol:.2e}. {advice}"
+    warn(text, ConvergenceWarning)
+    return Status.MAX_ITER
 
 
-def solution_at(point: Ascent, arrays, ratio, dual, objective, dual_objective, tol: float, start: float) -> Solution:
-    """The Solution at a point: its positive weights, `ratio` times as large. Warns if the gap is larger than `tol`."""
-    n = point.lam.size
-    indptr, indices, w = _kernels.weighted_edges(*rows(arrays), point.lam, np.inf)
+def solution_at(point: Point, ratio: float, values: tuple, tol: float, started: float, threads: Threads) -> Solution:
+    """The Solution at a point: its positive weights, `ratio` times as large; `values` are λ, P and D."""
+    n, (lam, objective, dual_objective) = point.lam_shifted.size, values
+    indptr, indices, w = weighted_edges(point.form, point.lam_shifted, threads=threads)
     if indptr[-1] < np.iinfo(np.int32).max:
         indptr = indptr.astype(np.int32)
     w *= ratio
     weights = sp.csr_matrix((w, indices, indptr), shape=(n, n))
     weights.sort_indices()
-    status = Status.CONVERGED if point.gap <= tol else Status.MAX_ITER
-    if status is not Status.CONVERGED:
-        alone = int(np.count_nonzero(point.degree == 0.0))
-        far = f" {alone} nodes have no edge yet: outliers far from all others? Remove or clip them." if alone else ""
-        warnings.warn(
-            f"The relative duality gap is {point.gap:.2e} after {point.n_iter} rounds, more than tol={tol:.2e}. "
-            f"Raise max_iter, or tol.{far}",
-            ConvergenceWarning,
-            stacklevel=5,
-        )
-    seconds = time.perf_counter() - start
-    return Solution(weights, dual, objective, dual_objective, point.gap, point.n_iter, status, seconds)
+    alone = int(np.count_nonzero(point.degree == 0.0))
+    far = f" {alone} nodes have no edge yet: are they outliers far from all others? Remove or clip them." if alone else ""
+    status = status_of(point.gap, tol, point.n_iter, advice=f"Raise max_iter, or tol.{far}")
+    return Solution(
+        weights, lam, objective, dual_objective, point.gap, point.n_iter, status, time.perf_counter() - started
+    )
+
+
+def weighted_edges(form: Form, lam: np.ndarray, less_than: float = np.inf, *, threads: Threads):
+    """The edges with a weight that is positive and less than `less_than`, as CSR arrays (indptr, indices, w)."""
+    n = lam.size
+    indptr = np.zeros(n + 1, np.int64)
+    threads.rows(dual.count_weighted, n, form, lam, less_than, indptr[1:])
+    np.cumsum(indptr, out=indptr)
+    columns, weights = np.empty(indptr[-1], np.int32), np.empty(indptr[-1])
+    threads.rows(dual.fill_weighted, n, form, lam, less_than, indptr, columns, weights)
+    return indptr, columns, weights

@@ -1,4 +1,4 @@
-"""The models of Daitch, Kelner and Spielman (2009): each sample as near as can be to the weighted mean of its neighbours.
+"""The method of multipliers, for models that hold each sample near the weighted mean of its neighbours (Daitch 2009).
 
 In: samples X, the allowed edges, μ (None for the hard model). Out: a `Solution` with a duality gap. With Y = LX and d = Sw:
 
@@ -14,33 +14,28 @@ No step inside goes up, so none can go round in circles, whether or not the mode
 """
 
 import time
-import warnings
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
-from smoothgraph import _kernels
-from smoothgraph.candidates import Candidates, add_pairs
-from smoothgraph.samples import over_blocks
+from smoothgraph._kernels import daitch as kernels
+from smoothgraph.edges import Edges
+from smoothgraph.messages import warn
 from smoothgraph.solvers.problem import Solution, Status
 
-MODELS = "hard", "soft"
-MOST_COMPLETE = 10_000  # samples up to which the learner looks at all pairs: two minutes of one core
-STIFF = 0.5  # rᵢ at most, in units of the mean squared distance of node i's allowed edges
-KEPT, CHECK = 8, 5  # pairs of sweeps before an extrapolation; rounds before a look at the certificate
-RESIDUAL = 10.0  # the KKT residual that counts as converged, in units of `tol`
+MAX_STIFFNESS = 0.5  # rᵢ at most, in units of the mean squared distance of node i's allowed edges
+KEPT_SWEEPS = 8  # pairs of sweeps before an extrapolation
+CHECK_EVERY = 5  # rounds before a look at the certificate
+RESIDUAL_FACTOR = 10.0  # the KKT residual that counts as converged, in units of `tol`
 SHIFTS = 0.0, *10.0 ** np.arange(-9.0, 0.1)  # multiples of X that are tried to make Y feasible for the dual
-TINY = 1e-12  # objective per node, in units of squared distances, that counts as 0
-DENSE_BYTES = 4e9  # a sparse X larger than this as an array is refused
-NEW_PAIRS, ROUNDS = 10, 100  # pairs per node that may join the support in a round, and rounds
-FIRST_TOL = 1e-2  # of the solves while the support grows; ten times less in each following one
+ZERO_OBJECTIVE = 1e-12  # objective per node, in units of squared distances, that counts as 0
+MAX_DENSE_BYTES = 4e9  # a sparse X that is larger than this as an array is refused
 
 
-class Edges(NamedTuple):
-    """Edges once each: i < j, squared distances z, and the same edges in rows."""
+class OneWay(NamedTuple):
+    """Edges once each: i < j, squared distances z, and the same edges in rows (indptr, indices, place of the edge)."""
 
     X: np.ndarray
     i: np.ndarray
@@ -49,17 +44,17 @@ class Edges(NamedTuple):
     rows: tuple[np.ndarray, np.ndarray, np.ndarray]
 
     def degrees(self, w):
-        return _kernels.row_sums(self.rows[0], self.rows[2], w)
+        return kernels.row_sums(self.rows[0], self.rows[2], w)
 
     def product(self, w):
         """Y = LX."""
-        return _kernels.laplacian_product(*self.rows, w, self.X)
+        return kernels.laplacian_product(*self.rows, w, self.X)
 
     def slopes(self, Y):
-        return _kernels.edge_slopes(self.i, self.j, self.X, Y)
+        return kernels.edge_slopes(self.i, self.j, self.X, Y)
 
     def ends(self, y):
-        return _kernels.end_sums(self.i, self.j, y)
+        return kernels.end_sums(self.i, self.j, y)
 
 
 class Point(NamedTuple):
@@ -74,21 +69,19 @@ class Point(NamedTuple):
     residual: float
 
     def converged(self, tol):
-        return self.gap <= tol or self.residual <= RESIDUAL * tol
+        return self.gap <= tol or self.residual <= RESIDUAL_FACTOR * tol
 
 
-def solve(
-    X, candidates: Candidates, mu: float | None = None, tol: float = 1e-6, max_iter: int = 1000, w=None, lam=None
-) -> Solution:
+def solve(X, allowed: Edges, mu: float | None = None, tol: float = 1e-6, max_iter: int = 1000, w=None, lam=None) -> Solution:
     """The hard model (mu=None) or the soft one on the allowed edges.
 
     Parameters
     ----------
     X : (n, d) samples, dense or sparse; distances are measured anew from them, in float64.
-    candidates : the allowed edges.
+    allowed : the allowed edges.
     mu : what a unit of squared shortfall of a degree costs; it scales with X squared. `default_mu` is a good one.
     tol : stop when the relative duality gap is at most this, or the KKT residual at most 10 times this: the largest change
-        of a weight, or of a degree, that the optimality conditions still ask for (see `models/daitch.py`). Where the weights
+        of a weight, or of a degree, that the optimality conditions still ask for (see `reference/daitch.py`). Where the weights
         are not determined, as with samples in two or three dimensions, the residual is usually there first.
     max_iter : rounds, each of some ten passes over all edges.
     w, lam : weights (a sparse matrix) and multipliers to start from, such as those of a `Solution`.
@@ -99,17 +92,17 @@ def solve(
         `dual_objective` is D at a point that is feasible for the dual, so the optimum lies between them; `gap` is (P − D)/P, or
         (P − D) in units of 10⁻¹² of the squared distances where P is less than that.
     """
-    start = time.perf_counter()
-    _check(mu, tol, max_iter)
-    edges = _edges_of(_dense(X), candidates)
-    point, n_iter = _descend(edges, np.inf if mu is None else float(mu), tol, max_iter, *_start(edges, w, lam))
-    return _finish(edges, point, tol, n_iter, start)
+    started = time.perf_counter()
+    check_parameters(mu, tol, max_iter)
+    edges = one_way_edges(as_dense(X), allowed)
+    point, n_iter = descend(edges, np.inf if mu is None else float(mu), tol, max_iter, *first_point(edges, w, lam))
+    return finish(edges, point, tol, n_iter, started)
 
 
-def default_mu(X, candidates: Candidates) -> float:
+def default_mu(X, allowed: Edges) -> float:
     """Ten times the mean squared distance of the allowed edges, the mean taken over the nodes."""
-    edges = _edges_of(_dense(X), candidates)
-    return 10.0 * float(np.mean(_mean_distances(edges)))
+    edges = one_way_edges(as_dense(X), allowed)
+    return 10.0 * float(np.mean(mean_distances(edges)))
 
 
 def project(X, n_features: int, random_state=None) -> np.ndarray:
@@ -121,7 +114,7 @@ def project(X, n_features: int, random_state=None) -> np.ndarray:
     return GaussianRandomProjection(n_features, random_state=random_state).fit_transform(X)
 
 
-def _check(mu, tol, max_iter):
+def check_parameters(mu, tol, max_iter):
     if mu is not None and not 0.0 < mu < np.inf:
         raise ValueError(f"mu={mu!r} must be a positive, finite number; None is the hard model.")
     if not 0.0 < tol < np.inf:
@@ -130,10 +123,10 @@ def _check(mu, tol, max_iter):
         raise ValueError(f"max_iter={max_iter!r} must be at least 1.")
 
 
-def _dense(X):
+def as_dense(X):
     n, d = X.shape
     if sp.issparse(X):
-        if 8.0 * n * d > DENSE_BYTES:
+        if 8.0 * n * d > MAX_DENSE_BYTES:
             raise ValueError(
                 f"X is sparse, and LX is as large as X made dense: {n} × {d} numbers, {8e-9 * n * d:.3g} GB. Project it to "
                 "fewer features first, as with project(X, 20)."
@@ -145,19 +138,19 @@ def _dense(X):
     return X
 
 
-def _edges_of(X, candidates):
-    if len(X) != candidates.n:
-        raise ValueError(f"X has {len(X)} samples, but the allowed edges are between {candidates.n}.")
-    counts = np.diff(candidates.indptr)
+def one_way_edges(X, allowed):
+    if len(X) != allowed.n:
+        raise ValueError(f"X has {len(X)} samples, but the allowed edges are between {allowed.n}.")
+    counts = np.diff(allowed.indptr)
     if not counts.all():
         raise ValueError(f"Sample {int(np.argmin(counts))} has no allowed edge: its degree cannot be 1. Allow one.")
-    once = candidates.nodes < candidates.indices
-    i, j = candidates.nodes[once], candidates.indices[once]
-    z = 0.5 * _kernels.edge_slopes(i, j, X, X)
-    return Edges(X, i, j, z, _kernels.edge_rows(i, j, len(X)))
+    once = allowed.nodes < allowed.indices
+    i, j = allowed.nodes[once], allowed.indices[once]
+    z = 0.5 * kernels.edge_slopes(i, j, X, X)
+    return OneWay(X, i, j, z, kernels.edge_rows(i, j, len(X)))
 
 
-def _start(edges, w, lam):
+def first_point(edges, w, lam):
     """(w, λ) to begin with: given, or the same weight on all edges of a node and 0."""
     counts = np.diff(edges.rows[0])
     if w is None:
@@ -167,22 +160,22 @@ def _start(edges, w, lam):
     return w, np.zeros(counts.size) if lam is None else np.asarray(lam, np.float64)
 
 
-def _mean_distances(edges):
+def mean_distances(edges):
     """The mean squared distance of each node's edges, with a floor where that is 0."""
     mean = edges.degrees(edges.z) / np.diff(edges.rows[0])
     return np.maximum(mean, 1e-6 * np.mean(mean)) if mean.any() else np.ones_like(mean)
 
 
-def _descend(edges, mu, tol, max_iter, w, lam):
+def descend(edges, mu, tol, max_iter, w, lam):
     """Rounds until `tol` is reached: (the last point, rounds)."""
-    unit = _mean_distances(edges)
-    r = np.minimum(mu, STIFF * unit)
+    unit = mean_distances(edges)
+    r = np.minimum(mu, MAX_STIFFNESS * unit)
     gain = 0.5 / r - 0.5 / mu
     for n_iter in range(1, max_iter + 1):
         t = 1.0 + lam * gain
         w, d = _round(edges, w, r, t)
         lam = 2.0 * r * np.maximum(t - d, 0.0)
-        if n_iter % CHECK == 0 or n_iter == max_iter:
+        if n_iter % CHECK_EVERY == 0 or n_iter == max_iter:
             point = _certify(edges, w, lam, mu, float(unit.sum()))
             if point.converged(tol):
                 break
@@ -194,7 +187,7 @@ def _round(edges, w, r, t):
     w, Y, d = w.copy(), edges.product(w), edges.degrees(w)
 
     def sweep(chosen, count):
-        _kernels.descend_edges(chosen, edges.i, edges.j, edges.z, edges.X, r, t, w, Y, d, count)
+        kernels.descend_edges(chosen, edges.i, edges.j, edges.z, edges.X, r, t, w, Y, d, count)
 
     def value(Y, d):
         return np.sum(Y * Y) + np.sum(r * np.maximum(t - d, 0.0) ** 2)
@@ -202,12 +195,12 @@ def _round(edges, w, r, t):
     sweep(np.arange(w.size), 1)
     positive = np.flatnonzero(w > 0.0)
     kept = [w[positive]]
-    for _ in range(KEPT):
+    for _ in range(KEPT_SWEEPS):
         sweep(positive, 2)
         kept.append(w[positive])
     steps = np.diff(kept, axis=0)
     products = np.einsum("ae,be->ab", steps, steps)  # no BLAS: its sums depend on the number of threads
-    shares = np.linalg.lstsq(products, np.ones(KEPT), rcond=1e-12)[0]
+    shares = np.linalg.lstsq(products, np.ones(KEPT_SWEEPS), rcond=1e-12)[0]
     if shares.sum() > 0.0:
         guess = np.zeros_like(w)
         guess[positive] = np.maximum(np.einsum("a,ae->e", shares / shares.sum(), kept[1:]), 0.0)
@@ -226,15 +219,15 @@ def _certify(edges, w, lam, mu, scale):
     if mu < np.inf:
         objective += mu * float(np.sum(np.maximum(1.0 - edges.degrees(w), 0.0) ** 2))
     slopes = edges.slopes(Y)
-    dual = _dual_objective(
-        edges, w, Y, lam, mu, lambda eps: _kernels.feasible_shares(*edges.rows, slopes + 2.0 * eps * edges.z, lam)
+    dual = dual_objective(
+        edges, w, Y, lam, mu, lambda eps: kernels.feasible_shares(*edges.rows, slopes + 2.0 * eps * edges.z, lam)
     )
-    gap = (objective - dual) / max(objective, TINY * scale)
+    gap = (objective - dual) / max(objective, ZERO_OBJECTIVE * scale)
     return Point(w, lam, Y, objective, dual, gap, _residual(edges, w, lam, slopes, mu))
 
 
 def _residual(edges, w, lam, slopes, mu):
-    """The KKT residual, as models/daitch.py defines it."""
+    """The KKT residual, as reference/daitch.py defines it."""
     ends = edges.ends(lam)
     wish = np.divide(slopes - ends, 4.0 * edges.z + ends, out=np.zeros_like(w), where=edges.z + ends > 0.0)
     spare = edges.degrees(w) - 1.0 + lam / (2.0 * mu)
@@ -256,7 +249,7 @@ def _feasible(edges, w):
     return w / np.minimum(1.0, np.minimum(d[edges.i], d[edges.j]))
 
 
-def _dual_objective(edges, w, Y, lam, mu, shares):
+def dual_objective(edges, w, Y, lam, mu, shares):
     """D at the best of some points made feasible: Y + εX, λ lowered to the `shares` that the slopes allow, both times a number.
 
     A slope rises by 2εz. The best multiple s of (Y, λ) has D = (Σλ)²/4Q, Q = ‖Y‖² + Σλ²/4μ.
@@ -275,117 +268,20 @@ def _dual_objective(edges, w, Y, lam, mu, shares):
     return best
 
 
-def _finish(edges, point, tol, n_iter, start):
+def finish(edges, point, tol, n_iter, started):
     status = Status.CONVERGED if point.converged(tol) else Status.MAX_ITER
     if status is not Status.CONVERGED:
-        warnings.warn(
+        warn(
             f"After {n_iter} rounds the relative duality gap is {point.gap:.2e}, more than tol={tol:.2e}, and the KKT residual "
-            f"{point.residual:.2e}, more than {RESIDUAL:.0f} times that. Raise max_iter, or tol.",
+            f"{point.residual:.2e}, more than {RESIDUAL_FACTOR:.0f} times that. Raise max_iter, or tol.",
             ConvergenceWarning,
-            stacklevel=3,
         )
-    weights = _matrix(edges, point.w)
-    seconds = time.perf_counter() - start
+    weights = weights_matrix(edges, point.w)
+    seconds = time.perf_counter() - started
     return Solution(weights, point.lam, point.objective, point.dual_objective, point.gap, n_iter, status, seconds)
 
 
-def _matrix(edges, w):
+def weights_matrix(edges, w):
     """The positive weights as a symmetric sparse matrix."""
     i, j, w, n = edges.i[w > 0.0], edges.j[w > 0.0], w[w > 0.0], len(edges.X)
     return sp.csr_matrix((np.concatenate([w, w]), (np.concatenate([i, j]), np.concatenate([j, i]))), shape=(n, n))
-
-
-def solve_complete(X, candidates: Candidates, mu: float | None = None, tol: float = 1e-6, max_iter: int = 1000):
-    """The model over all pairs of samples, from the allowed edges on: (Solution, grown Candidates, nodes with violated pairs).
-
-    A pair outside the support is violated where 2(xᵢ − xⱼ)·(yᵢ − yⱼ) < λᵢ + λⱼ: its weight would rise. The worst such pairs of
-    each node join the support until gap or residual are as `solve` wants them, both over all pairs: D is that of a (Y, λ) which
-    every pair allows. Then the last number is 0, otherwise it counts nodes with a pair that is violated by more than
-    10·`tol`·(4z + λᵢ + λⱼ). `max_iter` is for all solves together. All pairs are looked at in blocks, n²·d multiplications each
-    time: for thousands of nodes, not for millions.
-    """
-    start = time.perf_counter()
-    _check(mu, tol, max_iter)
-    X = _dense(X)
-    stiffness, inner_tol, n_iter, w, lam = np.inf if mu is None else float(mu), max(FIRST_TOL, tol), 0, None, None
-    for _ in range(ROUNDS):
-        edges = _edges_of(X, candidates)
-        point, rounds = _descend(edges, stiffness, inner_tol, max_iter - n_iter, *_start(edges, w, lam))
-        n_iter += rounds
-        violated, worst = _violated(X, point, RESIDUAL * tol)
-        dual = _dual_objective(edges, point.w, point.Y, point.lam, stiffness, partial(_all_shares, X, point))
-        gap = (point.objective - dual) / max(point.objective, TINY * float(_mean_distances(edges).sum()))
-        point = point._replace(dual_objective=dual, gap=gap, residual=max(point.residual, worst))
-        if point.converged(tol) or n_iter == max_iter:
-            break
-        grown = _add_violated(X, candidates, point, tol)
-        if inner_tol > tol or grown.n_edges == candidates.n_edges:
-            inner_tol *= 0.1
-        if inner_tol < 1e-3 * tol:
-            break
-        candidates, w, lam = grown, _matrix(edges, point.w), point.lam
-    return _finish(edges, point, tol, n_iter, start), candidates, 0 if point.converged(tol) else violated
-
-
-def _tile(X, Y, rows):
-    """2(xᵢ − xⱼ)·(yᵢ − yⱼ) of the nodes in `rows` with all nodes, by matrix products."""
-    own = 2.0 * np.einsum("ij,ij->i", X, Y)
-    tile = np.hstack([X[rows], Y[rows]]) @ np.hstack([Y, X]).T
-    return own[rows, None] + own - 2.0 * tile
-
-
-def _all_shares(X, point, eps):
-    """`feasible_shares` over all pairs. Products round: slopes down to −10⁻¹² of the largest terms count as 0."""
-    X = X - X.mean(axis=0)
-    Y, lam = point.Y + eps * X, point.lam
-    rounding = 1e-12 * float(np.max(np.einsum("ij,ij->i", X, X)) * np.max(np.einsum("ij,ij->i", Y, Y))) ** 0.5
-
-    def shares(rows):
-        slopes, ends = _tile(X, Y, rows), lam[rows, None] + lam
-        slopes[np.arange(len(slopes)), np.arange(rows.start, rows.start + len(slopes))] = np.inf
-        slopes[np.abs(slopes) < rounding] = 0.0
-        ratio = np.divide(slopes, ends, out=np.where(slopes < 0.0, -1.0, 1.0), where=ends > 0.0)
-        return np.minimum(ratio.min(axis=1), 1.0)
-
-    return np.concatenate(over_blocks(shares, len(X)))
-
-
-def _violations(X, point, rows):
-    """λᵢ + λⱼ less the slopes, and 4z + λᵢ + λⱼ, for `rows` and all nodes."""
-    ends = point.lam[rows, None] + point.lam
-    excess = ends - _tile(X, point.Y, rows)
-    excess[np.arange(len(excess)), np.arange(rows.start, rows.start + len(excess))] = -np.inf
-    return excess, 2.0 * np.maximum(_tile(X, X, rows), 0.0) + ends
-
-
-def _add_violated(X, candidates, point, least):
-    """The allowed edges and, for each node, the worst of the pairs that are violated by more than `least`."""
-    X = X - X.mean(axis=0)
-    most = min(NEW_PAIRS, len(X))
-
-    def worst(rows):
-        excess, scale = _violations(X, point, rows)
-        relative = np.divide(excess, scale, out=np.full_like(excess, -np.inf), where=scale > 0.0)
-        for row in range(len(relative)):  # pairs that are allowed already are violated by what the solve left
-            begin, end = candidates.indptr[rows.start + row : rows.start + row + 2]
-            relative[row, candidates.indices[begin:end]] = -np.inf
-        columns = np.argpartition(-relative, most - 1, axis=1)[:, :most]
-        r, c = np.nonzero(np.take_along_axis(relative, columns, axis=1) > least)
-        return r + rows.start, columns[r, c]
-
-    i, j = (np.concatenate(parts) for parts in zip(*over_blocks(worst, len(X)), strict=True))
-    if not i.size:
-        return candidates
-    return add_pairs(candidates, i, j, np.sum((X[i] - X[j]) ** 2, axis=1).astype(candidates.z.dtype))
-
-
-def _violated(X, point, least):
-    """(nodes with a pair that is violated by more than `least`, the largest violation), in units of 4z + λᵢ + λⱼ."""
-    X = X - X.mean(axis=0)
-
-    def largest(rows):
-        excess, scale = _violations(X, point, rows)
-        return np.divide(excess, scale, out=np.zeros_like(excess), where=scale > 0.0).max(axis=1)
-
-    largest_of_all = np.concatenate(over_blocks(largest, len(X)))
-    return int(np.count_nonzero(largest_of_all > least)), float(largest_of_all.max())

@@ -1,0 +1,1 @@
+"""Allowed edges and a first θ → the certified optimum: solve, search θ for the wanted degree, certify, grow, connect."""

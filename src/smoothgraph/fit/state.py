@@ -1,0 +1,123 @@
+"""The two objects that the stages of a fit hand to each other: what is asked, and where we are."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from smoothgraph.distances import Distances
+from smoothgraph.edges import Edges
+from smoothgraph.parallel import Threads
+from smoothgraph.solvers.problem import Point, Solver
+
+
+@dataclass(frozen=True, eq=False)
+class Bridges:
+    """Edges (i, j), i < j, that connect components, and their weights, which are not in question."""
+
+    i: np.ndarray = field(default_factory=lambda: np.empty(0, np.int32))
+    j: np.ndarray = field(default_factory=lambda: np.empty(0, np.int32))
+    weights: np.ndarray = field(default_factory=lambda: np.empty(0))
+
+    @property
+    def count(self) -> int:
+        return self.i.size
+
+    def graph(self, n: int) -> sp.csr_matrix:
+        ends = np.concatenate([self.i, self.j]), np.concatenate([self.j, self.i])
+        return sp.csr_matrix((np.tile(self.weights, 2), ends), shape=(n, n))
+
+    def degrees(self, n: int) -> np.ndarray | None:
+        """The weight that each node has of them; None if there are none."""
+        return np.bincount(self.i, self.weights, n) + np.bincount(self.j, self.weights, n) if self.count else None
+
+    def chosen(self, those: np.ndarray) -> "Bridges":
+        return Bridges(self.i[those], self.j[those], self.weights[those])
+
+    def added(self, i, j, weights) -> "Bridges":
+        new = np.minimum(i, j), np.maximum(i, j), weights
+        return Bridges(*(np.concatenate(both) for both in zip((self.i, self.j, self.weights), new, strict=True)))
+
+
+@dataclass(frozen=True, eq=False)
+class Terms:
+    """What changes the problem besides θ, in units of the graph with δ = 1; `prior` is a graph of the nodes."""
+
+    max_weight: float | None = None
+    prior: sp.csr_matrix | None = None
+    prior_strength: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """What a fit is to reach.
+
+    `is_exact` says that the lists of the support are exact. `degree` is the wanted mean number of neighbours; None keeps θ.
+    `complete` asks for a support that is proven to be large enough. `say` takes a line about the progress.
+    """
+
+    model: Any
+    solver: Solver
+    distances: Distances
+    terms: Terms = field(default_factory=Terms)
+    is_exact: bool = False
+    degree: float | None = None
+    complete: bool = True
+    tol: float = 1e-6
+    max_iter: int = 1000
+    threads: Threads = field(default_factory=Threads)
+    say: Callable[[str], None] = lambda text: None
+
+    def problem(self, support: "Support", theta: float, bridges: Bridges):
+        """The model's problem on the support at θ."""
+        return self.model.problem(support.counted, theta, self.terms, bridges.degrees(support.counted.n))
+
+
+@dataclass(frozen=True, eq=False)
+class Support:
+    """Allowed edges, and what is known of the pairs left out.
+
+    `edges` have the true squared distances and each node's reach; `counted` are the same edges with the distances that the problem
+    counts: times local_scaleᵢ·local_scaleⱼ, which is None without locality. `width` is how long the lists were at first.
+
+    Nodes marked `scanned` were compared with every sample: all pairs of one of them and any other node with a (scaled) squared
+    distance below scan_limitsᵢ + scan_limitsⱼ are among the edges. Both are None before the first scan.
+    """
+
+    edges: Edges
+    counted: Edges
+    width: int
+    local_scale: np.ndarray | None = None
+    scanned: np.ndarray | None = None
+    scan_limits: np.ndarray | None = None
+
+    @classmethod
+    def of(cls, edges: Edges, width: int, local_scale: np.ndarray | None = None, *, threads: Threads) -> "Support":
+        return cls(edges, edges.scaled(local_scale, threads=threads), width, local_scale)
+
+    def with_edges(self, edges: Edges, threads: Threads) -> "Support":
+        """The support after edges were added to it."""
+        return replace(self, edges=edges, counted=edges.scaled(self.local_scale, threads=threads))
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """Where a fit is: the problem, its optimum, the support it is on, and the nodes without a certificate."""
+
+    problem: Any
+    point: Point
+    support: Support
+    bridges: Bridges
+    failing: np.ndarray
+
+    @property
+    def theta(self) -> float:
+        """θ of the problem without a prior: the one that goes with the point's λ."""
+        return self.point.form.theta
+
+
+def mean_neighbors(point: Point, bridges: Bridges) -> float:
+    """Neighbours per node, bridges included."""
+    return float(point.n_neighbors.mean()) + 2.0 * bridges.count / point.n_neighbors.size

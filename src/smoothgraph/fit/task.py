@@ -1,0 +1,60 @@
+"""What the learner asks a model for, and what it gets back."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from smoothgraph.distances import Distances
+from smoothgraph.neighbors.lists import Neighborhoods
+from smoothgraph.parallel import Threads
+from smoothgraph.progress import Progress
+from smoothgraph.solvers.problem import Solution
+from smoothgraph.theta import ThetaBounds
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """The parameters of the learner that models look at, checked; see `GraphLearner` for what they mean.
+
+    `distances` are numbered by the rows of the table. `found` are the neighbour lists, or the pairs that are allowed without a
+    search; a model releases them when it has its edges. `theta` is None if it is to be found for `n_neighbors`; `max_weight`
+    and `prior` are in units of the graph with δ = 1.
+    """
+
+    distances: Distances
+    found: Neighborhoods
+    n_neighbors: int
+    width: int
+    locality: float
+    complete: bool
+    connect: bool
+    theta: float | None
+    max_weight: float | None
+    prior: sp.csr_matrix | None
+    prior_strength: float
+    tol: float
+    max_iter: int
+    random_state: Any
+    threads: Threads
+    progress: Progress
+
+
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """What a model made of it, for samples numbered by rows.
+
+    `rows(Q, threads)` are the weights of new samples, or None. What a model does not have is None: nearest-neighbour graphs have no
+    solution, no θ and no certificate.
+    """
+
+    weights: sp.csr_matrix
+    solution: Solution | None = None
+    theta: float | None = None
+    theta_bounds: ThetaBounds | None = None
+    locality: float = 0.0
+    n_incomplete: int | None = None
+    bridges: np.ndarray | None = None
+    rows: Callable[[Any, Threads], sp.csr_matrix] | None = None

@@ -1,0 +1,83 @@
+"""Rows for samples that the graph has not seen.
+
+In: λ of the fitted samples, and new samples. Out: weights (n_new, n) as a CSR matrix without stored zeros. Each new sample solves its
+one-node problem while the λ of the fitted samples stay.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+
+from smoothgraph._kernels.dual import NEVER
+from smoothgraph.distances import Distances
+from smoothgraph.neighbors.queries import nearest_to_new
+from smoothgraph.parallel import ROWS, Threads
+from smoothgraph.theta import node_thetas
+
+FIRST_WIDTH = 4  # a row is looked for among so many times the wanted number of neighbours at first
+
+
+@dataclass(frozen=True, eq=False)
+class FittedGraph:
+    """What a row for a new sample needs of the fitted ones.
+
+    `solve_rows(a, threads)` gives λ and weights of new nodes with costs a. θ and λ are those of the problem without a prior, whose
+    weights are 1/`ratio` times as large. `local_scale` is what locality multiplies the fitted samples' distances by, or None.
+    """
+
+    distances: Distances
+    solve_rows: Callable[[np.ndarray, Threads], tuple[np.ndarray, np.ndarray]]
+    theta: float
+    lam: np.ndarray
+    k: int
+    locality: float = 0.0
+    local_scale: np.ndarray | None = None
+    ratio: float = 1.0
+
+    def rows(self, Q, threads: Threads) -> sp.csr_matrix:
+        """Weights (n_new, n) of new samples to the fitted ones.
+
+        With aⱼ = 2θzⱼ − λⱼ a row is (λ − a)/2 where that is positive, so it is found among the samples of smallest a. A row
+        is complete when its λ is at most the a of every sample that it was not given; until then it gets twice as many.
+        """
+        parts = []
+        for begin in range(0, Q.shape[0], ROWS):
+            block = Q[begin : begin + ROWS]
+            columns, weights = self._complete_rows(block, threads)
+            indptr = np.concatenate([[0], np.cumsum([len(c) for c in columns])])
+            rows = self.distances.numbering.rows(np.concatenate(columns))
+            part = sp.csr_matrix((np.concatenate(weights), rows, indptr), shape=(block.shape[0], self.distances.n))
+            part.sort_indices()
+            parts.append(part)
+        return sp.csr_matrix(sp.vstack(parts, format="csr")) * self.ratio
+
+    def _complete_rows(self, Q, threads):
+        """Columns and weights of each row, as lists of arrays."""
+        n_rows, n, theta, lam = Q.shape[0], self.distances.n, self.theta, self.lam
+        columns, weights = [np.empty(0, np.int32)] * n_rows, [np.empty(0)] * n_rows
+        own = None if self.local_scale is None else self._own_scale(Q, threads)
+        pending, width = np.arange(n_rows), min(FIRST_WIDTH * self.k, n)
+        while pending.size:
+            scales = None if own is None else (own[pending], self.local_scale)
+            offset = lam / (2.0 * theta)
+            lists, z, cuts = nearest_to_new(self.distances, Q[pending], width, offset, scales, threads=threads)
+            if not (lists >= 0).any(axis=1).all():
+                row = int(pending[np.argmin((lists >= 0).any(axis=1))])
+                raise ValueError(f"New sample {row} has no allowed edge: store at least one squared distance in its row.")
+            z = z.astype(np.float64) if own is None else z * own[pending, None] * self.local_scale[lists]
+            a = np.where(lists < 0, NEVER, 2.0 * theta * z - lam[lists])
+            new_lam, w = self.solve_rows(a, threads)
+            is_complete = (new_lam <= 2.0 * theta * cuts) | (width == n)
+            for r in np.flatnonzero(is_complete):
+                keep = w[r] > 0.0
+                columns[pending[r]], weights[pending[r]] = lists[r, keep], w[r, keep]
+            pending, width = pending[~is_complete], min(2 * width, n)
+        return columns, weights
+
+    def _own_scale(self, Q, threads):
+        """What locality multiplies the new samples' distances by: θᵢ from their own nearest, as the fitted ones had it."""
+        k = min(self.k, self.distances.n - 1)
+        z = np.sort(nearest_to_new(self.distances, Q, k + 1, threads=threads)[1], axis=1)
+        return node_thetas(z, k) ** (0.5 * self.locality)
