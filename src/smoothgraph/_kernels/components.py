@@ -7,10 +7,19 @@ from smoothgraph._kernels.dual import weight
 
 
 @compiled
+def _own_trees(n):
+    """Every node is on top of a tree of its own."""
+    above = np.empty(n, np.int32)
+    for node in range(n):
+        above[node] = node
+    return above
+
+
+@compiled
 def _root_of(above, i):
     while above[i] != i:
         above[i] = above[above[i]]
-        i = above[i]
+        i = np.int64(above[i])
     return i
 
 
@@ -36,25 +45,25 @@ def _numbered(above):
 @compiled
 def components(indptr, indices):
     """The number of each node's component, by the edges of a symmetric CSR."""
-    above = np.arange(indptr.size - 1).astype(np.int32)
+    above = _own_trees(indptr.size - 1)
     for i in range(above.size):
         for e in range(indptr[i], indptr[i + 1]):
             if indices[e] < i:
-                _unite(above, i, indices[e])
+                _unite(above, np.int64(i), np.int64(indices[e]))
     return _numbered(above)
 
 
 @compiled
 def weighted_components(form, lam, bridge_i, bridge_j):
     """`components` by the edges that have weight at λ, and by the bridges."""
-    above = np.arange(lam.size).astype(np.int32)
+    above = _own_trees(lam.size)
     for i in range(lam.size):
         for e in range(form.begin[i], form.end[i]):
             j = form.indices[e]
             if j < i and weight(lam[i], lam[j], form.theta * form.z[e], form.upper) > 0.0:
-                _unite(above, i, j)
+                _unite(above, np.int64(i), np.int64(j))
     for e in range(bridge_i.size):
-        _unite(above, bridge_i[e], bridge_j[e])
+        _unite(above, np.int64(bridge_i[e]), np.int64(bridge_j[e]))
     return _numbered(above)
 
 
@@ -96,11 +105,12 @@ def small_components(starts, form, lam, bridge_ptr, bridges, most):
 @compiled
 def spanning_forest(order, i, j, n):
     """Kruskal's algorithm: the places of the pairs (i, j) of n nodes, taken in this order, that join two trees."""
-    above, chosen = np.arange(n).astype(np.int32), np.empty(n, np.int64)
+    above, chosen = _own_trees(n), np.empty(n, np.int64)
     count = 0
     for place in order:
-        if _root_of(above, i[place]) != _root_of(above, j[place]):
-            _unite(above, i[place], j[place])
+        a, b = np.int64(i[place]), np.int64(j[place])
+        if _root_of(above, a) != _root_of(above, b):
+            _unite(above, a, b)
             chosen[count] = place
             count += 1
     return chosen[:count].copy()

@@ -92,7 +92,7 @@ def node_dual(a, count, s, upper, offset, given):
         if m > 0:
             s = root(m, total - 2.0 * given, offset)
         else:  # s is below every term: what is given alone decides, or the first term
-            s = 1.0 / given - offset if given > 0.0 else root(1, smallest(a, count), offset)
+            s = 1.0 / given - offset if given > 0.0 else root(m + 1, smallest(a, count), offset)
         m, total = below(a, count, s)
         if m == last:
             break
