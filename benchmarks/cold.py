@@ -10,8 +10,9 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks import data
-from smoothgraph.neighbors import Sampled, choose_backend, find_neighbors
-from smoothgraph.samples import Samples
+from smoothgraph.distances import distances_of
+from smoothgraph.neighbors.lists import RecallSample
+from smoothgraph.parallel import Threads
 
 K, LIST = 10, 15
 # The peak of this process alone: what getrusage says is at least the memory of the process that started it.
@@ -53,12 +54,10 @@ def measure(name, X, folder):
     np.save(folder / "X.npy", X)
     ours, ours_seconds = cold(OURS, folder, K)
     theirs, theirs_seconds = cold(THEIRS, folder, LIST)
-    samples = Samples(X)
-    sampled = Sampled(samples, LIST)
+    sampled = RecallSample(distances_of(X), LIST, threads=Threads())
     with np.load(folder / "graph.npz") as file:  # lists that begin with the sample itself
         recall = sampled.recall(np.square(file["distances"][sampled.nodes, 1:]) * (1 - 1e-6))
-    lists = find_neighbors(samples, 3 * K, choose_backend("auto", samples, random_state=0))  # as the learner makes them
-    own_recall = sampled.recall(lists.distances[sampled.nodes])
+    own_recall = sampled.recall(data.lists_of(X, 3 * K).distances[sampled.nodes])
     return {
         "benchmark": f"data file to saved graph, cold process, {name} {X.shape[0]:,} x {X.shape[1]}, k={K}",
         "seconds": ours_seconds,

@@ -15,15 +15,15 @@ from benchmarks import data
 from smoothgraph import GraphLearner
 X = data.some(sys.argv[1], 1_000_000)
 GraphLearner(5, neighbors="approximate", connect=True, random_state=0).fit(X[:30_000])  # loads the kernels
-plain, joined = [], []
+plain, connected = [], []
 for _ in range(int(sys.argv[2])):
     plain.append(GraphLearner(5, random_state=0).fit(X).seconds_["solve"])
     learner = GraphLearner(5, connect=True, random_state=0).fit(X)
-    joined.append(learner.seconds_["solve"] + learner.seconds_["connect"])
+    connected.append(learner.seconds_["solve"] + learner.seconds_["connect"])
 print(json.dumps({
     "solve_seconds": median(plain),
-    "seconds_with_connect": median(joined),
-    "joining_edges": len(learner.joining_edges_),
+    "seconds_with_connect": median(connected),
+    "bridges": len(learner.bridges_),
     "components": learner.n_components_,
     "degree": learner.n_neighbors_,
     "gap": learner.solution_.gap,
@@ -38,4 +38,4 @@ def run():
         done = subprocess.run([sys.executable, "-c", SCRIPT, name, "3"], check=True, capture_output=True, text=True)
         result = json.loads(done.stdout.splitlines()[-1])
         ratio = result["seconds_with_connect"] / result["solve_seconds"] - 1.0
-        yield {"benchmark": f"joining the parts, {name}, k=5", "ratio": ratio, **result}
+        yield {"benchmark": f"connecting the components, {name}, k=5", "ratio": ratio, **result}

@@ -2,7 +2,7 @@
 
 Each size runs in a process of its own, for its peak of memory. The references are FISTA for the soft model and a primal-dual
 scheme for the hard one, each with the same compiled passes over the edges as the solver, stopped at a KKT residual of 1e-4,
-judged by models/daitch.py, or after so many steps.
+judged by reference/daitch.py, or after so many steps.
 """
 
 import json
@@ -12,12 +12,11 @@ import time
 
 import numpy as np
 
+from benchmarks import data
 from smoothgraph import datasets
-from smoothgraph.candidates import from_lists
-from smoothgraph.models import daitch as judge
-from smoothgraph.neighbors import choose_backend, find_neighbors
-from smoothgraph.samples import Samples
-from smoothgraph.solvers import daitch
+from smoothgraph.parallel import Threads
+from smoothgraph.reference import daitch as judge
+from smoothgraph.solvers import multipliers
 
 RESIDUAL = 1e-4
 WIDTH, FEATURES = 15, 20
@@ -54,16 +53,14 @@ def measure(n, features):
     """Both models on n words; the references on 10,000 only."""
     X = datasets.words_sample().X[:n]
     if features < X.shape[1]:
-        X = daitch.project(X, features, random_state=0)
-    samples = Samples(X)
-    candidates = from_lists(find_neighbors(samples, WIDTH, choose_backend("auto", samples, random_state=0)))
-    once = candidates.nodes < candidates.indices
-    i, j = candidates.nodes[once], candidates.indices[once]
-    few = from_lists(find_neighbors(Samples(X[:500]), WIDTH, choose_backend("exact", Samples(X[:500]))))
-    daitch.solve(X[:500], few)  # so that loading our kernels is not measured
+        X = multipliers.project(X, features, random_state=0)
+    allowed = data.lists_of(X, WIDTH).edges(threads=Threads())
+    once = allowed.nodes < allowed.indices
+    i, j = allowed.nodes[once], allowed.indices[once]
+    multipliers.solve(X[:500], data.lists_of(X[:500], WIDTH).edges(threads=Threads()))  # so that loading our kernels is not measured
     result = {}
-    for model, mu in (("soft", daitch.default_mu(X, candidates)), ("hard", None)):
-        solution = daitch.solve(X, candidates, mu, tol=1e-7)
+    for model, mu in (("soft", multipliers.default_mu(X, allowed)), ("hard", None)):
+        solution = multipliers.solve(X, allowed, mu, tol=1e-7)
         w = np.asarray(solution.weights[i, j]).ravel()
         result[model] = {
             "seconds": solution.seconds,
@@ -73,17 +70,17 @@ def measure(n, features):
             "kkt_residual": judge.kkt_residual(w, solution.dual, i, j, X, mu),
             "least_degree": float(judge.degrees(w, i, j, n).min()),
             "neighbours": solution.weights.nnz / n,
-            "edges_allowed": candidates.n_edges,
+            "edges_allowed": allowed.n_edges,
             "peak_gb": peak_gb(),
         }
         if n == 10_000:
-            result[model] |= reference(X, candidates, mu, solution.seconds)
+            result[model] |= reference(X, allowed, mu, solution.seconds)
     return result
 
 
-def reference(X, candidates, mu, ours):
+def reference(X, allowed, mu, ours):
     """The paper's scheme until the residual is reached, or STEPS; looking at the residual is not timed."""
-    edges = daitch._edges_of(np.ascontiguousarray(X, np.float64), candidates)
+    edges = multipliers.one_way_edges(np.ascontiguousarray(X, np.float64), allowed)
     state, seconds, residual, steps = None, 0.0, np.inf, 0
     while residual > RESIDUAL and steps < STEPS:
         start = time.perf_counter()

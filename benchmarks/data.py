@@ -5,6 +5,9 @@ from pathlib import Path
 import numpy as np
 
 from smoothgraph import datasets
+from smoothgraph.distances import distances_of
+from smoothgraph.neighbors import find_neighbors
+from smoothgraph.parallel import Threads
 
 BLOCK, NOISE = 100_000, np.float32(0.05)  # rows that are generated at a time, and their noise
 
@@ -15,6 +18,11 @@ def some(name: str, n: int | None = None) -> np.ndarray:
     if name == "forest_cover":  # its rows are sorted by place
         X = X[np.random.default_rng(0).permutation(len(X))]
     return X[:n].astype(np.float32)
+
+
+def lists_of(X, k: int, how: str = "auto"):
+    """The k nearest of every sample, as the learner makes its lists."""
+    return find_neighbors(distances_of(X), k, how, random_state=0, threads=Threads()).by_rows()
 
 
 def jittered_molecules(n: int, path: Path, n_features: int = 32) -> None:

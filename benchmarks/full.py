@@ -6,19 +6,21 @@ import numpy as np
 
 from benchmarks import data
 from smoothgraph import degree_path
-from smoothgraph.candidates import Candidates
-from smoothgraph.samples import Samples
-from smoothgraph.solvers import Problem, solve
+from smoothgraph.distances import distances_of
+from smoothgraph.edges import edges_of_all_pairs
+from smoothgraph.models import LogProblem
+from smoothgraph.parallel import Threads
+from smoothgraph.solvers import solve
 
 N = 10_000
 
 
 def run():
     X = data.some("mnist", N)
-    everything = all_pairs(X)
+    everything = edges_of_all_pairs(distances_of(X), threads=Threads())
     for learner in degree_path(X, [5, 10, 20], neighbors="exact", tol=1e-12):
         start = time.perf_counter()
-        full = solve(Problem(everything, learner.theta_), tol=1e-12)
+        full = solve(LogProblem(everything, learner.theta_), tol=1e-12)
         seconds = time.perf_counter() - start
         error = float(abs(learner.graph_ - full.weights).sum() / full.weights.sum())
         yield {
@@ -31,15 +33,6 @@ def run():
             "wanted": "relative_l1 < 1e-5, all nodes certified",
             "ok": error < 1e-5 and learner.n_incomplete_ == 0,
         }
-
-
-def all_pairs(X):
-    """Every pair as an allowed edge, without a neighbour search."""
-    samples = Samples(X)
-    others = np.arange(N - 1, dtype=np.int32)[None, :] + (np.arange(N - 1)[None, :] >= np.arange(N)[:, None])
-    others = others.astype(np.int32)
-    z = np.concatenate([samples.distances(X[s : s + 500], others[s : s + 500]) for s in range(0, N, 500)])
-    return Candidates(np.arange(N + 1, dtype=np.int64) * (N - 1), others.ravel(), z.ravel(), np.full(N, np.inf))
 
 
 def judged_gap(learner, everything):

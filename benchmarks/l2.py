@@ -8,12 +8,10 @@ from scipy.sparse import csr_matrix
 from scipy.sparse.linalg import eigsh
 
 from benchmarks import data
-from smoothgraph.candidates import from_lists
-from smoothgraph.models import l2 as judge
-from smoothgraph.neighbors import choose_backend, find_neighbors
-from smoothgraph.samples import Samples
-from smoothgraph.solvers import l2
-from smoothgraph.solvers.l2 import L2Problem
+from smoothgraph.models import L2, L2Problem
+from smoothgraph.parallel import Threads
+from smoothgraph.reference import l2 as judge
+from smoothgraph.solvers.newton import Newton
 from smoothgraph.theta import theta_bounds
 
 GAP, K, CHECK_EVERY = 1e-6, 10, 10
@@ -25,11 +23,10 @@ def run():
 
 
 def measure(name, X):
-    samples = Samples(X)
-    lists = find_neighbors(samples, 3 * K, choose_backend("approximate", samples, random_state=0))
-    bounds = theta_bounds(lists, K, "l2")
-    problem = L2Problem(from_lists(lists), float(np.sqrt(bounds.lower * bounds.upper)))
-    point = l2.ascend(problem, GAP, 100)
+    lists, solver = data.lists_of(X, 3 * K, "approximate"), Newton()
+    bounds = theta_bounds(lists.distances, K, L2().theta_at)
+    problem = L2Problem(lists.edges(threads=Threads()), float(np.sqrt(bounds.lower * bounds.upper)))
+    point = solver.ascend(problem, GAP, 100)
     seconds = []  # of ours, one for every few iterations of theirs: both have the good and the bad moments of the machine
     theirs = {kind: time_reference(problem, kind, seconds) for kind in ("fista", "strongly convex")}
     best = min(theirs, key=lambda kind: theirs[kind][0])
@@ -38,11 +35,11 @@ def measure(name, X):
         "benchmark": f"l2 model to relative gap {GAP}, {name}, k={K}",
         "newton_seconds": ours,
         "newton_steps": point.n_iter,
-        "degree": float(point.active.mean()),
-        "nodes_without_edge": int(np.count_nonzero(point.active == 0)),
+        "degree": float(point.n_neighbors.mean()),
+        "nodes_without_edge": int(np.count_nonzero(point.n_neighbors == 0)),
         **{f"{kind.replace(' ', '_')}_seconds": theirs[kind][0] for kind in theirs},
         **{f"{kind.replace(' ', '_')}_iterations": theirs[kind][1] for kind in theirs},
-        "difference_of_objectives": abs(theirs[best][2] / (l2.finish(problem, point, GAP, 0.0).objective) - 1.0),
+        "difference_of_objectives": abs(theirs[best][2] / solver.finish(problem, point, GAP, 0.0).objective - 1.0),
         "ratio": theirs["fista"][0] / ours,
         "ratio_to_the_better": theirs[best][0] / ours,
         "wanted": "ratio >= 50",
@@ -55,7 +52,7 @@ def time_reference(problem, kind, ours, most=20_000):
 
     To `ours` go the seconds of our solver, timed in turns with it.
     """
-    edges, alpha = problem.candidates, 0.5 / problem.theta
+    solver, edges, alpha = Newton(), problem.edges, problem.alpha
     upper = np.flatnonzero(edges.nodes < edges.indices)
     i, j, z = edges.nodes[upper], edges.indices[upper], edges.z[upper].astype(np.float64)
     start = time.perf_counter()
@@ -65,7 +62,7 @@ def time_reference(problem, kind, ours, most=20_000):
     scheme = Reference(edges, alpha, kind)
     for iterations in range(CHECK_EVERY, most, CHECK_EVERY):
         start = time.perf_counter()
-        l2.ascend(problem, GAP, 100)
+        solver.ascend(problem, GAP, 100)
         ours.append(time.perf_counter() - start)
         start = time.perf_counter()
         scheme.iterate(CHECK_EVERY)

@@ -13,8 +13,9 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks import data
-from smoothgraph.neighbors import Sampled
-from smoothgraph.samples import Samples
+from smoothgraph.distances import distances_of
+from smoothgraph.neighbors.lists import RecallSample
+from smoothgraph.parallel import Threads
 
 K = 15
 SIZES = (("mnist", 60_000), ("forest_cover", 100_000), ("words_sample", 100_000), ("molecules", 150_000))
@@ -28,10 +29,10 @@ np.save(sys.argv[2], lists)
 print(json.dumps(time.perf_counter() - start))
 """
 OURS = """
-from smoothgraph.neighbors import choose_backend, find_neighbors
-from smoothgraph.samples import Samples
-samples = Samples(X)
-lists = find_neighbors(samples, K, choose_backend("{name}", samples, random_state=0)).indices
+from smoothgraph.distances import distances_of
+from smoothgraph.neighbors import find_neighbors
+from smoothgraph.parallel import Threads
+lists = find_neighbors(distances_of(X), K, "{name}", random_state=0, threads=Threads()).by_rows().indices
 """
 SEARCHES = {  # lists that begin with the sample itself are K + 1 long
     "exact": OURS.format(name="exact"),
@@ -64,13 +65,13 @@ def run():
 
 def measure(name, X):
     row = {"benchmark": f"{K} neighbours in a cold process, {name} {len(X):,} x {X.shape[1]}"}
-    samples = Samples(X)
-    sampled = Sampled(samples, K)
+    distances = distances_of(X)
+    sampled = RecallSample(distances, K, threads=Threads())
     with tempfile.TemporaryDirectory() as folder:
         np.save(Path(folder) / "X.npy", X)
         for search, code in SEARCHES.items():
             row[f"{search}_seconds"], lists = cold(code, Path(folder))
-            row[f"{search}_recall"] = judged(samples, sampled, lists)
+            row[f"{search}_recall"] = judged(distances, sampled, lists)
     return row
 
 
@@ -82,8 +83,9 @@ def cold(code, folder):
     return json.loads(done.stdout.splitlines()[-1]), np.load(folder / "lists.npy")
 
 
-def judged(samples, sampled, lists):
+def judged(distances, sampled, lists):
     """Recall of the sampled rows, from distances measured anew; the sample itself is no neighbour of its own."""
     own = lists[sampled.nodes].astype(np.int32)
-    distances = samples.distances(samples.own(sampled.nodes), np.where(own == sampled.nodes[:, None], -1, own))
-    return sampled.recall(np.sort(distances, axis=1))
+    others = np.where(own == sampled.nodes[:, None], -1, own)
+    z = distances.to_lists(distances.own(sampled.nodes), others, threads=Threads())
+    return sampled.recall(np.sort(z, axis=1))

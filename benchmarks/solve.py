@@ -9,15 +9,16 @@ import time
 import numpy as np
 
 from benchmarks import data
-from smoothgraph import _kernels
-from smoothgraph.candidates import from_lists
-from smoothgraph.neighbors import choose_backend, find_neighbors
-from smoothgraph.samples import Samples
-from smoothgraph.solvers import Problem, nodewise, primal_dual, solve
+from smoothgraph._kernels.dual import start_dual
+from smoothgraph.models import LogProblem
+from smoothgraph.parallel import Threads
+from smoothgraph.solvers import primal_dual, solve
+from smoothgraph.solvers.nodewise import Nodewise
 from smoothgraph.theta import theta_for_degree
 
 ERROR = 1e-4
 K = 5
+THREADS = Threads()
 
 
 def run():
@@ -26,16 +27,15 @@ def run():
 
 
 def measure(name, X):
-    samples = Samples(X)
-    lists = find_neighbors(samples, 3 * K, choose_backend("approximate", samples, random_state=0))
-    problem = Problem(from_lists(lists), theta_for_degree(lists, K))
+    lists = data.lists_of(X, 3 * K, "approximate")
+    problem = LogProblem(lists.edges(threads=THREADS), theta_for_degree(lists.distances, K))
     best = solve(problem, tol=1e-13)
     reference = slot_weights(problem, best.dual)
     tol = loosest_tol(problem, reference)
     ours: list[float] = []
     seconds, iterations = time_scheme(problem, reference, tol, 0.5, None, ours)
-    indptr, _, z, theta, _ = problem.arrays
-    alone = _kernels.start_dual(indptr, z, theta, np.zeros(problem.n))
+    alone = np.empty(problem.n)
+    THREADS.rows(start_dual, problem.n, problem.form(), np.zeros(problem.n), alone)
     best_seconds, best_iterations = time_scheme(problem, reference, tol, 1.0, alone, ours)
     nodewise_seconds = float(np.median(ours))
     return {
@@ -55,8 +55,8 @@ def measure(name, X):
 
 def slot_weights(problem, lam):
     """w at each entry of the allowed edges, from the definition."""
-    candidates = problem.candidates
-    return np.maximum(0.0, 0.5 * (lam[candidates.nodes] + lam[candidates.indices]) - problem.theta * candidates.z)
+    edges = problem.edges
+    return np.maximum(0.0, 0.5 * (lam[edges.nodes] + lam[edges.indices]) - problem.theta * edges.z)
 
 
 def relative_l1(w, reference):
@@ -66,8 +66,8 @@ def relative_l1(w, reference):
 def loosest_tol(problem, reference):
     """The loosest tolerance at which our solver gives the error."""
     for tol in 10.0 ** np.arange(-4.0, -12.0, -0.25):
-        point = nodewise.ascend(problem, tol, 1000)
-        if relative_l1(slot_weights(problem, point.lam + problem.base), reference) <= ERROR:
+        point = Nodewise(THREADS).ascend(problem, tol, 1000)
+        if relative_l1(slot_weights(problem, point.lam), reference) <= ERROR:
             return float(tol)
     raise RuntimeError("the error was not reached")
 
@@ -78,17 +78,17 @@ def time_scheme(problem, reference, tol, share, lam, ours, check_every=20):
     Both run in turns, so that both have the good and the bad moments of the machine: ours is a whole solve for every few of
     their iterations. Theirs is the sum over iterations and step size; looking at the error is not counted.
     """
-    primal_dual.iterate(problem, 0.1, primal_dual.start_state(problem))
+    primal_dual.iterate(problem, 0.1, primal_dual.start_state(problem), THREADS)
     start = time.perf_counter()
     gamma, state = share * primal_dual.step_size(problem), primal_dual.start_state(problem, lam)
     theirs = time.perf_counter() - start
     for iterations in range(check_every, 20_001, check_every):
         start = time.perf_counter()
-        nodewise.ascend(problem, tol, 1000)
+        Nodewise(THREADS).ascend(problem, tol, 1000)
         ours.append(time.perf_counter() - start)
         start = time.perf_counter()
         for _ in range(check_every):
-            state = primal_dual.iterate(problem, gamma, state)
+            state = primal_dual.iterate(problem, gamma, state, THREADS)
         theirs += time.perf_counter() - start
         if relative_l1(state.p, reference) <= ERROR:
             return theirs, iterations

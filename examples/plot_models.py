@@ -42,10 +42,10 @@ for choice, ax in zip(choices, axes.flat, strict=True):
     learner = GraphLearner(n_neighbors=6, **choice).fit(X)
     plots.graph(learner.graph_, place, labels=y, ax=ax)
     ax.get_legend().remove()
-    for pair in [] if learner.joining_edges_ is None else learner.joining_edges_:
+    for pair in [] if learner.bridges_ is None else learner.bridges_:
         ax.plot(*place[pair].T, color="black", linestyle="--", linewidth=1.5, zorder=3)
     name = ", ".join(value if key == "model" else f"{key}={value}" for key, value in choice.items())
-    parts = "one part" if learner.n_components_ == 1 else f"{learner.n_components_} parts"
+    components = "one component" if learner.n_components_ == 1 else f"{learner.n_components_} components"
     wrong = f"{wrong_weight(learner.graph_, y):.1%} between digits"
-    ax.set_title(f"{name}\n{learner.n_neighbors_:.1f} neighbours, {parts}, {wrong}", fontsize=10)
+    ax.set_title(f"{name}\n{learner.n_neighbors_:.1f} neighbours, {components}, {wrong}", fontsize=10)
 plt.show()

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from experiments.common import FEW, Claim, graphs, images, kept
+from experiments.common import FEW, PROJECTED, Claim, graphs, images, kept
 from smoothgraph.uses import weight_between_classes
 
 TITLE = "Connectivity across the classes of MNIST"
@@ -20,8 +20,8 @@ GRAPHS = {
     "k-NN": {"model": "knn"},
     "ℓ2": {"model": "l2"},
     "log": {"model": "log"},
-    "hard": {"model": "hard", **FEW},
-    "soft": {"model": "soft", **FEW},
+    "hard": {"model": PROJECTED["hard"], **FEW},
+    "soft": {"model": PROJECTED["soft"], **FEW},
     "log, locality ¾": {"model": "log", "locality": 0.75},
 }
 

@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from experiments.common import COLOURS, FEW, Claim, best_width, fuzzy_set, graphs, images, kept, quality
+from experiments.common import COLOURS, FEW, PROJECTED, Claim, best_width, fuzzy_set, graphs, images, kept, quality
 
 TITLE = "Edge quality and label propagation with 1 % of the labels"
 CAPTION = (
@@ -26,7 +26,7 @@ LEARNED = {
     "log, joined": {"model": "log", "connect": True},
     "log, joined, locality ¾": {"model": "log", "connect": True, "locality": 0.75},
 }
-MEANS = {model: {"model": model, **FEW} for model in ("hard", "soft")}
+MEANS = {kind: {"model": model, **FEW} for kind, model in PROJECTED.items()}
 POWERS = 1, 4, 16  # exp(−z/2σ²) to the power p is a width of σ/√p
 
 

@@ -4,11 +4,13 @@ from functools import partial
 
 import numpy as np
 
-from experiments.common import FEW, Claim, core_seconds, kept
+from experiments.common import FEW, PROJECTED, Claim, core_seconds, kept
 from smoothgraph import GraphLearner, datasets
-from smoothgraph.candidates import from_all_pairs
-from smoothgraph.samples import Samples
-from smoothgraph.solvers import Problem, solve
+from smoothgraph.distances import distances_of
+from smoothgraph.edges import edges_of_all_pairs
+from smoothgraph.models import LogProblem
+from smoothgraph.parallel import Threads
+from smoothgraph.solvers import solve
 
 TITLE = "Time against the number of samples"
 CAPTION = (
@@ -74,11 +76,12 @@ def timed(learn, X, sizes):
 
 def original(X, theta):
     """The log model over all pairs by the paper's scheme."""
-    return solve(Problem(from_all_pairs(Samples(X)), theta), solver="primal_dual", tol=1e-12, max_iter=ITERATIONS)
+    edges = edges_of_all_pairs(distances_of(X), threads=Threads(1))
+    return solve(LogProblem(edges, theta), solver="primal_dual", tol=1e-12, max_iter=ITERATIONS, n_jobs=1)
 
 
 def daitch(X, model, complete):
-    return GraphLearner(K, model=model, **(FEW | {"complete": complete})).fit(X)
+    return GraphLearner(K, model=PROJECTED[model], **(FEW | {"complete": complete})).fit(X)
 
 
 def slope(points):

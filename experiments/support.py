@@ -4,12 +4,12 @@ import numpy as np
 
 from experiments.common import Claim, images, kept
 from smoothgraph import GraphLearner
-from smoothgraph.candidates import from_lists
-from smoothgraph.certify import Support
-from smoothgraph.neighbors import ExactBackend, find_neighbors
-from smoothgraph.recipe import Recipe
-from smoothgraph.samples import Samples
-from smoothgraph.settle import settle
+from smoothgraph.distances import distances_of
+from smoothgraph.fit.solve_certified import solve_certified
+from smoothgraph.fit.state import Asked, Support
+from smoothgraph.models import Log
+from smoothgraph.neighbors import find_neighbors
+from smoothgraph.parallel import Threads
 from smoothgraph.uses import relative_l1
 
 TITLE = "Error of the restricted model"
@@ -47,24 +47,14 @@ def one_run(n, seed, k, ratios):
     full = GraphLearner(k, neighbors="all", tol=TOL).fit(X)
     fixed = {"theta": full.theta_, "neighbors": "exact", "tol": TOL}
     restricted = [GraphLearner(k, oversampling=r, complete=False, **fixed).fit(X).graph_ for r in ratios]
-    samples = Samples(X)
-    lists = find_neighbors(samples, 3 * k, ExactBackend())
-    settled = settle(
-        Support(from_lists(lists), 3 * k, None),
-        full.theta_,
-        None,
-        Recipe("log", None),
-        samples=samples,
-        exact=True,
-        complete=True,
-        tol=TOL,
-        max_iter=1000,
-        say=lambda text: None,
-    )
+    distances, threads = distances_of(X), Threads()
+    edges = find_neighbors(distances, 3 * k, "exact", threads=threads).edges(threads=threads)
+    asked = Asked(Log(), Log().solver(threads), distances, is_exact=True, tol=TOL, threads=threads)
+    state = solve_certified(asked, Support.of(edges, 3 * k, threads=threads), full.theta_)
     certified = GraphLearner(k, **fixed).fit(X)
-    assert certified.n_incomplete_ == settled.failing.size == 0
+    assert certified.n_incomplete_ == state.failing.size == 0
     errors = [relative_l1(W, full.graph_) for W in restricted]
-    return errors, relative_l1(certified.graph_, full.graph_), settled.problem.candidates.n_edges
+    return errors, relative_l1(certified.graph_, full.graph_), state.support.edges.n_edges
 
 
 def draw(numbers):
