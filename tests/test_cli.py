@@ -14,9 +14,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components
+from sklearn.neighbors import kneighbors_graph
 
 from conftest import blobs
-from smoothgraph import GraphLearner, learn_graph
+from smoothgraph import GraphLearner
 from smoothgraph.__main__ import main
 from smoothgraph.io import read_graph, write_graph
 
@@ -66,22 +68,33 @@ def test_two_commands_from_a_csv_to_a_graph_and_a_picture(tmp_path, table, run):
     assert (tmp_path / "graph.png").read_bytes()[:4] == b"\x89PNG"
 
 
-def test_options_are_the_parameters_of_the_learner():
-    """By name and by default. `neighbors` objects and `verbose` have no place on a command line; the prior is a file."""
-    from smoothgraph.cli.learn import learn
+def test_options_are_the_parameters_of_the_learner_and_of_its_models():
+    """By name and by default. `verbose` has no place on a command line."""
+    from smoothgraph.cli.learn import MODEL_OPTIONS, Model, learn
+    from smoothgraph.models import model_of
 
     options = inspect.signature(learn).parameters
     for name, parameter in inspect.signature(GraphLearner).parameters.items():
         if name != "verbose":
             assert name in options, f"smoothgraph learn has no --{name.replace('_', '-')}"
             assert options[name].default == parameter.default, name
+    models = [model_of(name) for name in typing.get_args(Model)]
+    found = set()
+    for model in models:
+        for name, default in model.get_params().items():
+            # What differs between the models of a class, such as "hard" and "soft", is said by --model.
+            if not any(type(other) is type(model) and other.get_params()[name] != default for other in models):
+                found.add(name)
+                assert options[name].default == default, name
+    assert found == set(MODEL_OPTIONS)
 
 
 def test_choices_are_those_of_the_learner():
-    from smoothgraph import _checks
     from smoothgraph.cli.learn import Metric, Model, Search
+    from smoothgraph.models import model_of
 
-    assert set(typing.get_args(Model)) == set(_checks.MODELS)
+    for name in typing.get_args(Model):
+        assert model_of(name).name == name
     X = np.random.default_rng(0).normal(size=(30, 3))
     for metric in typing.get_args(Metric):
         assert GraphLearner(3, metric=metric).fit(X if metric != "precomputed" else X[:, :1] ** 2 + X[:, 0] ** 2).graph_.nnz
@@ -119,8 +132,10 @@ def test_info_tells_what_learn_wrote(tmp_path, table, run):
     facts = json.loads(shown)
     assert code == 0
     assert facts["metadata"] == json.loads(learned)
-    degrees = np.diff(sp.csr_matrix(read_graph(out).W).indptr)
-    assert facts["degree"] == {"mean": degrees.mean(), "median": np.median(degrees), "max": degrees.max()}
+    W = sp.csr_matrix(read_graph(out).W)
+    counts = np.diff(W.indptr)
+    assert facts["n_neighbors"] == {"mean": counts.mean(), "median": np.median(counts), "max": counts.max()}
+    assert facts["n_components"] == connected_components(W, directed=False, return_labels=False)
     assert run("info", out, "--quiet") == (0, "", "")
     _, shown, _ = run("info", out)
     for word in ("neighbours per node", "ids such as s0, s1", "learned by smoothgraph", "n_neighbors=6", "gap"):
@@ -157,7 +172,7 @@ def test_pictures_of_every_kind(tmp_path, table, run):
     out = tmp_path / "graph.npz"
     run("learn", table[0], *NAMED, "-o", out, "-q")
     sizes = set()
-    for kind in ("overview", "graph", "degrees", "weights", "classes", "neighborhood"):
+    for kind in ("overview", "graph", "neighbor-counts", "weights", "classes", "neighborhood"):
         picture = tmp_path / f"{kind}.png"
         assert run("plot", out, "--kind", kind, "--node", "s7", "-o", picture)[0] == 0
         sizes.add(picture.stat().st_size)
@@ -181,12 +196,14 @@ def test_the_demo_shows_and_saves_what_it_learned(tmp_path, run, table):
         ("learn nothing.csv -o g.npz", 1, "nothing.csv does not exist"),
         ("learn table.csv -o g.npz", 1, "Column 'name' holds"),
         ("learn table.csv -o g.txt", 1, "end its name in .csv"),
-        ("learn table.csv -o nowhere/g.npz", 1, "no folder to write to"),
+        ("learn table.csv -o nowhere/g.npz", 1, "no folder that can be written to"),
         ("learn table.csv --columns a,b -k 80 -o g.npz", 1, "n_neighbors=80 must be less"),
         ("learn table.csv --columns a,b --metric taxi -o g.npz", 2, "'taxi' is not one of 'euclidean', 'cosine'"),
         ("learn table.csv --columns a,d -o g.npz", 1, "no column 'd': the columns are 'a', 'b', 'c', 'name', 'kind'"),
         ("learn holes.csv -o g.npz", 1, "--missing drop"),
         ("learn graph.npz -o g.npz", 1, "graph.npz holds a graph"),
+        ("learn table.csv --columns a,b --mu 2 -o g.npz", 1, "mu"),
+        ("learn table.csv --columns a,b --model soft --sigma 2 -o g.npz", 1, "sigma"),
         ("learn table.csv", 2, "--output"),
         ("learn table.csv -k ten -o g.npz", 2, "for '--n-neighbors'"),
         ("lern table.csv", 2, "No such command 'lern'"),
@@ -236,6 +253,16 @@ def test_help_has_examples_and_starts_without_the_heavy_packages(run):
     assert done.stdout.strip().endswith("set()")
 
 
+def test_commands_that_only_look_at_a_graph_do_not_wait_for_numba(tmp_path):
+    graph = tmp_path / "graph.npz"
+    write_graph(graph, np.ones((3, 3)) - np.eye(3))
+    for command in (f"['info', {str(graph)!r}]", f"['compare', {str(graph)!r}, {str(graph)!r}]"):
+        script = f"import sys, smoothgraph.__main__ as m\ntry: m.main({command})\nfinally: print('numba' in sys.modules)"
+        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+        assert done.stdout.startswith("nodes")
+        assert done.stdout.strip().endswith("False")
+
+
 def test_a_terminal_sees_the_seconds_go_by(tmp_path):
     """While the learner's thread works, the status below is redrawn several times a second."""
     script = (
@@ -260,8 +287,9 @@ def test_a_terminal_sees_the_seconds_go_by(tmp_path):
 MODELS = (
     "--model l2",
     "--model hard",
-    "--model soft --mu 100",
+    "--model soft --mu 100 --projection 3 --random-state 0",
     "--model knn --mutual",
+    "--model knn-gaussian --sigma 0.5",
     "--locality 0.5 --connect",
     "--neighbors all",
 )
@@ -269,6 +297,8 @@ MODELS = (
 
 @pytest.mark.parametrize("options", MODELS)
 def test_every_model_can_be_learned_and_told_of(tmp_path, table, run, options):
+    from smoothgraph.models import model_of
+
     path, X = table
     out = tmp_path / "graph.npz"
     code, shown, _ = run("learn", path, "--columns", "a,b,c", "-k", 6, *options.split(), "-o", out)
@@ -276,8 +306,14 @@ def test_every_model_can_be_learned_and_told_of(tmp_path, table, run, options):
     stored = read_graph(out)
     assert stored.metadata["n_edges"] == stored.W.nnz // 2
     assert ("certified" in shown) == ("knn" not in options)
-    assert run("info", out)[1].count("neighbours per node") == 2
-    again = GraphLearner(**stored.metadata["parameters"]).fit(X)
+    told = run("info", out)[1]
+    assert told.count("neighbours per node") == 2
+    for name, value in stored.metadata["model_parameters"].items():
+        assert f"{name}={value}" in told
+    assert ("bridges" in shown) == ("--connect" in options)
+    parameters = stored.metadata["parameters"]
+    model = model_of(parameters["model"], **stored.metadata["model_parameters"])
+    again = GraphLearner(**parameters | {"model": model}).fit(X)
     assert (again.graph_ != stored.W).nnz == 0
 
 
@@ -319,16 +355,17 @@ def test_embed_writes_coordinates(tmp_path, table, run):
     np.testing.assert_array_equal(frame[["x1", "x2", "x3"]], spectral_embedding(read_graph(graph).W, 3).coordinates)
 
 
-def test_an_embedding_that_misses_its_accuracy_is_an_exit_code(tmp_path, run, monkeypatch):
-    from smoothgraph.uses import embedding
-
+def test_an_embedding_that_misses_its_accuracy_is_an_exit_code(tmp_path, run, rng):
+    """A chain of 40 clusters with weights of 1e-9 between them."""
+    clusters = [kneighbors_graph(rng.normal(size=(40, 8)), 8) for _ in range(40)]
+    W = sp.block_diag([cluster.maximum(cluster.T) for cluster in clusters], format="lil")
+    for node in range(0, 1560, 40):
+        W[node, node + 40] = W[node + 40, node] = 1e-9
     graph = tmp_path / "graph.npz"
-    write_graph(graph, learn_graph(np.random.default_rng(0).normal(size=(700, 8)), n_neighbors=10))
-    for name, value in {"MESH": 0.0, "ROUNDS": 1, "STEPS": (1,)}.items():
-        monkeypatch.setattr(embedding, name, value)
+    write_graph(graph, W)
     code, _, errors = run("embed", graph, "-o", tmp_path / "places.csv")
     assert code == 3
-    assert "warning: After 1 steps the embedding is right to" in errors
+    assert "warning: After 89 steps the error of the embedding" in errors
     assert (tmp_path / "places.csv").exists()
 
 
@@ -343,9 +380,9 @@ def test_datasets_are_listed(run, tmp_path):
 
 def test_labels_that_fit_no_node(tmp_path, table, run):
     graph, few = few_labels(table, run, tmp_path, True)
-    few.write_text("id,label\ns1,x\nnobody,y\n")
+    few.write_text("id,label\ns1,x\nunknown,y\n")
     code, _, told = run("propagate", graph, few, "-o", tmp_path / "all.csv")
-    assert (code, "nobody, which is no node of the graph" in told) == (1, True)
+    assert (code, "unknown, which is no node of the graph" in told) == (1, True)
     few.write_text("label\nx\ny\n")
     assert "2 labels for 80 nodes" in run("propagate", graph, few, "-o", tmp_path / "all.csv")[2]
     few.write_text("label,other\n" + "x,1\n" * 80)
@@ -358,7 +395,7 @@ def test_a_model_without_theta_is_told_of_without_it(rng):
     from smoothgraph.io import graph_metadata
 
     metadata = graph_metadata(GraphLearner(4).fit(rng.normal(size=(30, 2))))
-    hard = metadata | {"theta": None, "theta_bounds": None, "parameters": metadata["parameters"] | {"model": "hard"}}
+    hard = metadata | {"theta": None, "theta_bounds": None}
     assert {"θ"} == dict(learned(metadata)).keys() - dict(learned(hard)).keys()
     assert "wanted" not in dict(learned(hard))["neighbours per node"]
 

@@ -1,4 +1,4 @@
-"""The data sets: what the files hold, and what happens where they are not."""
+"""The data sets: what their files hold, and what happens where the files are missing."""
 
 import bz2
 import functools
@@ -17,7 +17,7 @@ from PIL import Image
 from smoothgraph import datasets
 from smoothgraph.datasets import convert, files, sources
 from smoothgraph.datasets.files import Download, File
-from smoothgraph.datasets.spherical import lognormal_spectrum, patch_pixels
+from smoothgraph.datasets.spherical import lognormal_spectrum, patch_pixels, simulate_map
 
 
 def need(*wanted):
@@ -29,10 +29,11 @@ def need(*wanted):
 
 @pytest.fixture
 def nothing_here(monkeypatch, tmp_path):
-    """A machine with an empty cache and no SMOOTHGRAPH_DATA; returns the cache."""
+    """A machine with an empty cache and no SMOOTHGRAPH_DATA; returns the folder of the cache."""
     monkeypatch.delenv("SMOOTHGRAPH_DATA", raising=False)
-    monkeypatch.setattr(files, "cache_folder", lambda: tmp_path / "cache")
-    return tmp_path / "cache"
+    for name in ("XDG_CACHE_HOME", "HOME", "LOCALAPPDATA"):  # whichever of them this operating system looks at
+        monkeypatch.setenv(name, str(tmp_path / "user"))
+    return files.cache_folder()
 
 
 @pytest.fixture
@@ -96,7 +97,7 @@ def test_a_data_set_has_the_shape_that_the_list_says(load, needed, classes):
 
 @pytest.mark.parametrize("load", ["mnist", "usps", "att_faces", "coil20"])
 def test_images_of_a_class_look_alike(load):
-    """The label of most images is that of their nearest other image, by far: labels are in the order of the images."""
+    """Most images have the label of their nearest other image, so labels are in the order of the images."""
     need(*(sources.MNIST_TEST if load == "mnist" else [getattr(sources, load.upper())]))
     data = datasets.mnist("test") if load == "mnist" else getattr(datasets, load)()
     some = np.random.default_rng(0).permutation(len(data.X))[:1500]
@@ -126,8 +127,8 @@ def test_neighbouring_words_mean_alike():
     words = datasets.words()
     place = {word: i for i, word in enumerate(words.names)}
     unit = words.X / np.linalg.norm(words.X, axis=1, keepdims=True)
-    for word, friend, stranger in [("king", "queen", "bicycle"), ("january", "february", "kitchen")]:
-        assert unit[place[word]] @ unit[place[friend]] > unit[place[word]] @ unit[place[stranger]] + 0.3
+    for word, similar, other in [("king", "queen", "bicycle"), ("january", "february", "kitchen")]:
+        assert unit[place[word]] @ unit[place[similar]] > unit[place[word]] @ unit[place[other]] + 0.3
 
 
 # --- where they come from -------------------------------------------------------------------------------------------------
@@ -136,9 +137,9 @@ def test_neighbouring_words_mean_alike():
 def test_the_named_folder_comes_before_the_cache(nothing_here, monkeypatch, tmp_path):
     file = File("some/file.txt")
     assert files.find(file) is None
-    for folder in (nothing_here, tmp_path / "named"):
+    for folder, text in ((nothing_here, "cache"), (tmp_path / "named", "named")):
         (folder / "some").mkdir(parents=True)
-        (folder / "some" / "file.txt").write_text(folder.name)
+        (folder / "some" / "file.txt").write_text(text)
     assert files.get(file).read_text() == "cache"
     monkeypatch.setenv("SMOOTHGRAPH_DATA", str(tmp_path / "named"))
     assert files.get(file).read_text() == "named"
@@ -192,7 +193,7 @@ def test_what_cannot_be_downloaded_says_so(nothing_here, monkeypatch):
         datasets.words_sample()
     nowhere = File(sources.CENSUS.path, (Download("http://127.0.0.1:9/x.zip", None, "x.zip"),), convert.census)
     monkeypatch.setattr(sources, "CENSUS", nowhere)
-    with pytest.raises(FileNotFoundError, match=r"molecules\(\) stands in"):
+    with pytest.raises(FileNotFoundError, match=r"molecules\(\) can replace it"):
         datasets.census()
 
 
@@ -327,13 +328,11 @@ def test_simulated_maps_say_so_and_are_smooth(kind):
 
 def test_a_lognormal_map_has_the_spectrum_of_the_gaussian_one():
     healpy = pytest.importorskip("healpy")
-    from smoothgraph.datasets.spherical import _simulate
-
     spectrum = 1.0 / (1.0 + np.arange(64.0)) ** 3
     spectrum[0] = 0.0
-    seen = np.mean([healpy.anafast(_simulate(healpy, spectrum, 32, "lognormal", s), lmax=60) for s in range(20)], axis=0)
+    seen = np.mean([healpy.anafast(simulate_map(spectrum, 32, "lognormal", seed), lmax=60) for seed in range(20)], axis=0)
     np.testing.assert_allclose(seen[10:60].sum(), spectrum[10:60].sum(), rtol=0.1)
-    one = _simulate(healpy, spectrum, 32, "lognormal", 0)
+    one = simulate_map(spectrum, 32, "lognormal", 0)
     _, shift = lognormal_spectrum(spectrum)
     assert one.min() > -shift
     assert np.mean((one - one.mean()) ** 3) > 0  # a long tail above

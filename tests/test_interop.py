@@ -1,7 +1,7 @@
-"""The graph in other libraries: each gets it, and gives it back equal, or works on it.
+"""The graph in other libraries: the graph read back from each is equal, or the library can use it.
 
-networkx, igraph, pandas and scikit-learn are light and always tested. The others are large and marked `interop`:
-`make test-interop` installs them and runs these.
+networkx, igraph, pandas and scikit-learn are small and always tested. Tests of the other libraries, which are large, are marked
+`interop`: `make test-interop` installs these libraries and runs the tests.
 """
 
 import warnings
@@ -46,14 +46,14 @@ def learner():
 
 
 def heavy(package):
-    """Marks a test of a large package, left out where that is missing."""
+    """Mark a test that needs a large package; it is skipped where the package is missing."""
     missing = find_spec(package) is None
     skip = pytest.mark.skipif(missing, reason=f"{package} is not installed: make test-interop installs it")
     return lambda test: pytest.mark.interop(skip(test))
 
 
 def same(A, B, rtol=0.0):
-    """Equal as graphs; weights to a relative rtol where the other library keeps less."""
+    """Whether two graphs are equal; weights may differ by rtol where the other library has fewer digits."""
     A, B = sp.csr_matrix(A), sp.csr_matrix(B)
     return A.shape == B.shape and ((A != 0) != (B != 0)).nnz == 0 and abs(A - B).max() <= rtol * abs(A).max()
 
@@ -113,11 +113,27 @@ def test_dask_arrays_and_frames(learner):
     assert framed.ids_.tolist() == names
 
 
-def test_edge_distances_are_distances(learner):
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+def test_edge_distances_are_distances(metric):
+    learner = GraphLearner(12, metric=metric).fit(X)
     D = edge_distances(learner)
     i, j = learner.graph_.nonzero()
-    np.testing.assert_allclose(np.asarray(D[i, j]).ravel(), np.linalg.norm(X[i] - X[j], axis=1), rtol=1e-6)
+    rows = X if metric == "euclidean" else X / np.linalg.norm(X, axis=1, keepdims=True)
+    np.testing.assert_allclose(np.asarray(D[i, j]).ravel(), np.linalg.norm(rows[i] - rows[j], axis=1), rtol=1e-6)
     assert D.nnz == learner.graph_.nnz
+
+
+def test_edge_distances_of_matrices(learner):
+    """A dense matrix of squared distances has them, with copies at 0; a sparse one is not kept."""
+    twice = np.vstack([X[:30], X[:2]])
+    Z = ((twice[:, None] - twice) ** 2).sum(axis=2)
+    D = edge_distances(GraphLearner(4, metric="precomputed").fit(Z))
+    i, j = D.nonzero()
+    np.testing.assert_allclose(np.asarray(D[i, j]).ravel(), np.sqrt(Z[i, j]))
+    assert (D.data == 0.0).any()
+    allowed = sp.csr_matrix(learner.graph_.multiply(learner.graph_))
+    with pytest.raises(ValueError, match="allowed edges and does not keep their distances"):
+        edge_distances(GraphLearner(2, theta=1.0, metric="precomputed").fit(allowed))
 
 
 @pytest.mark.parametrize("metric", ["euclidean", "cosine"])
@@ -156,7 +172,7 @@ def test_torch_tensors(learner):
 
     assert same(GraphLearner(12).fit(torch.from_numpy(X)).graph_, learner.graph_)
     small = GraphLearner(12).fit(torch.from_numpy(X.astype(np.float32)))
-    assert small._samples.dtype == np.float32
+    assert small.distances_.dtype == np.float32
     assert same(small.graph_, learner.graph_, rtol=1e-4)
 
 
@@ -169,15 +185,15 @@ def test_networkit(learner):
     assert not G.isDirected()
     i, j, w = np.transpose(list(G.iterEdgesWeights()))
     assert same(from_pairs(G.numberOfNodes(), i.astype(int), j.astype(int), w), learner.graph_)
-    parts = nk.components.ConnectedComponents(G)
-    parts.run()
-    assert parts.numberOfComponents() == learner.n_components_
+    components = nk.components.ConnectedComponents(G)
+    components.run()
+    assert components.numberOfComponents() == learner.n_components_
 
 
 @heavy("torch_geometric")
 def test_pytorch_geometric(learner):
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it uses what torch deprecates
+        warnings.simplefilter("ignore")  # it uses functions that torch deprecates
         import torch
         from torch_geometric.nn import GCNConv
         from torch_geometric.utils import to_scipy_sparse_matrix
@@ -197,7 +213,7 @@ def test_pytorch_geometric(learner):
 @heavy("pygsp")
 def test_pygsp(learner):
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of its own use of what others deprecate
+        warnings.simplefilter("ignore")  # it uses functions that other libraries deprecate
         G = to_pygsp(learner.graph_)
         assert same(G.W, learner.graph_)
         G.compute_laplacian("combinatorial")
@@ -239,8 +255,8 @@ def test_umap(learner):
         ours = UMAP(n_neighbors=15, precomputed_knn=umap_knn(untied, 15), random_state=0, n_epochs=1).fit(untied)
         alone = UMAP(n_neighbors=15, random_state=0, n_epochs=1).fit(untied)
         layout = umap_embedding(learner.graph_, random_state=0, n_epochs=100)
-    assert abs(ours.graph_ - alone.graph_).max() < 1e-3  # small sets it searches exactly too
+    assert abs(ours.graph_ - alone.graph_).max() < 1e-3  # UMAP searches small data exactly too
     assert layout.shape == (600, 2)
-    # Who is near in the layout is of the same class: the layout is that of our graph.
+    # Samples that are near in the layout have the same class: the layout shows our graph.
     _, near = NearestNeighbors(n_neighbors=6).fit(layout).kneighbors(layout)
     assert np.mean(y[near[:, 1:]] == y[:, None]) > 0.9

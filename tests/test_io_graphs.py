@@ -1,4 +1,4 @@
-"""Graphs written, and read back by us and by the libraries whose formats they are."""
+"""Graphs that are written, and read back by us and by the libraries that the formats come from."""
 
 import json
 
@@ -14,6 +14,7 @@ from hypothesis import given, settings
 
 from smoothgraph import GraphLearner
 from smoothgraph.io import graph_metadata, read_graph, write_graph
+from smoothgraph.models import L2, Daitch, Log, Nearest, model_of
 
 KINDS = ["npz", "parquet", "csv", "graphml", "h5ad"]
 
@@ -59,9 +60,12 @@ def test_what_is_written_is_read(tmp_path_factory, kind, ids, seed, n):
     assert list(path.parent.iterdir()) == [path]
 
 
+X = np.random.default_rng(0).normal(size=(60, 3))
+
+
 @pytest.fixture
-def learned(rng):
-    learner = GraphLearner(4, random_state=3).fit(rng.normal(size=(60, 3)))
+def learned():
+    learner = GraphLearner(4, random_state=3).fit(X)
     return learner, [f"s{i}" for i in range(60)]
 
 
@@ -89,13 +93,43 @@ def test_metadata_says_how_the_graph_was_learned(learned):
     metadata = graph_metadata(learner)
     assert json.loads(json.dumps(metadata)) == metadata
     again = GraphLearner(**metadata["parameters"])
-    assert again.get_params() | {"verbose": 0} == learner.get_params() | {"verbose": 0}
+    assert again.get_params(deep=False) | {"verbose": 0} == learner.get_params(deep=False) | {"verbose": 0}
     assert metadata["n_edges"] == learner.graph_.nnz // 2
     assert metadata["gap"] == learner.solution_.gap <= learner.tol
     assert metadata["theta"] == learner.theta_
+    assert metadata["n_bridges"] == 0
     assert sum(metadata["seconds"].values()) > 0
-    wide = GraphLearner(2, prior=learner.graph_, prior_strength=0.1, neighbors="exact").fit(learner._samples.X)
-    assert "csr_matrix of shape (60, 60)" in graph_metadata(wide)["parameters"]["prior"]
+    near = GraphLearner(2, prior=learner.graph_, prior_strength=0.1, neighbors="exact").fit(X)
+    assert "csr_matrix of shape (60, 60)" in graph_metadata(near)["parameters"]["prior"]
+
+
+@pytest.mark.parametrize(
+    ("model", "name", "parameters"),
+    [
+        (Log(), "log", {}),
+        (L2(), "l2", {}),
+        (Daitch("soft", mu=100.0, projection=2), "soft", {"mu": 100.0, "projection": 2}),
+        (Daitch("hard"), "hard", {}),
+        (Nearest("binary", mutual=True), "knn", {"mutual": True}),
+        (Nearest("gaussian", sigma=2.0), "knn-gaussian", {"sigma": 2.0}),
+        ("knn-self-tuning", "knn-self-tuning", {}),
+    ],
+)
+def test_a_model_is_written_as_plain_data_from_which_it_can_be_made_again(model, name, parameters):
+    learner = GraphLearner(4, model=model, random_state=0).fit(X)
+    metadata = json.loads(json.dumps(graph_metadata(learner)))
+    assert metadata["parameters"]["model"] == name
+    assert metadata["model_parameters"] == parameters
+    again = metadata["parameters"] | {"model": model_of(name, **parameters)}
+    assert same(GraphLearner(**again).fit(X).graph_, learner.graph_)
+
+
+def test_bridges_are_counted():
+    apart = np.vstack([X, X + 100.0])
+    learner = GraphLearner(4, connect=True).fit(apart)
+    metadata = graph_metadata(learner)
+    assert metadata["n_components"] == 1
+    assert metadata["n_bridges"] == len(learner.bridges_) > 0
 
 
 class Unwritable:
@@ -127,7 +161,7 @@ def test_errors_say_what_is_wrong(tmp_path):
     W = random_graph(0)
     with pytest.raises(ValueError, match=r"end its name in .csv, .graphml, .h5ad, .npz or .parquet"):
         write_graph(tmp_path / "graph.txt", W)
-    with pytest.raises(ValueError, match="not symmetric"):
+    with pytest.raises(ValueError, match=r"W is not symmetric: .* holds nothing"):
         write_graph(tmp_path / "graph.npz", sp.triu(W))
     with pytest.raises(ValueError, match="ids has shape"):
         write_graph(tmp_path / "graph.npz", W, ids=["a"])
@@ -139,7 +173,7 @@ def test_errors_say_what_is_wrong(tmp_path):
     with pytest.raises(ValueError, match="no edge list: it needs the columns source and target"):
         read_graph(tmp_path / "table.csv")
     np.savez(tmp_path / "arrays.npz", X=np.zeros((3, 2)))
-    with pytest.raises(ValueError, match="no sparse matrix of scipy"):
+    with pytest.raises(ValueError, match="holds no sparse matrix of scipy"):
         read_graph(tmp_path / "arrays.npz")
     sp.save_npz(tmp_path / "table.npz", sp.csr_matrix(np.ones((3, 2))))
     with pytest.raises(ValueError, match=r"shape \(3, 2\): a graph is square"):
@@ -147,3 +181,10 @@ def test_errors_say_what_is_wrong(tmp_path):
     anndata.AnnData(np.zeros((3, 2))).write_h5ad(tmp_path / "cells.h5ad")
     with pytest.raises(ValueError, match=r"obsp\['connectivities'\] is missing"):
         read_graph(tmp_path / "cells.h5ad")
+
+
+def test_a_zero_that_is_stored_on_one_side_is_no_edge(tmp_path):
+    W = sp.csr_matrix(([0.0, 2.0, 2.0], ([0, 1, 2], [1, 2, 1])), shape=(3, 3))
+    write_graph(tmp_path / "graph.npz", W)
+    assert read_graph(tmp_path / "graph.npz").W.nnz == 2
+    assert W.nnz == 3

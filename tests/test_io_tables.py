@@ -1,4 +1,4 @@
-"""Samples from files, each written by the library that others write it with."""
+"""Samples from files, each written by the library that is commonly used for its format."""
 
 import gzip
 import struct
@@ -166,8 +166,8 @@ def test_missing_values_are_an_error_or_drop_their_rows(tmp_path, kind):
     [
         ("a.csv", "", "is empty"),
         ("a.csv", "a,b\n1,2\n3\n", "cannot be read: .*Expected 2 columns, got 1"),
-        ("a.csv", "a,a\n1,2\n", "several columns of one name: 'a'"),
-        ("a.xlsx", "x", "of no kind that can be read: .arrow, .csv"),
+        ("a.csv", "a,a\n1,2\n", "several columns of the same name: 'a'"),
+        ("a.xlsx", "x", "not of a kind that can be read: use .arrow, .csv"),
         ("a.csv", "a,b\n1,\n,2\n", "rows have missing values"),
     ],
 )
@@ -189,7 +189,7 @@ def test_errors_say_what_is_wrong(tmp_path):
         read_table(tmp_path / "samples.npy", label_column="y")
     with pytest.raises(ValueError, match="does not name its columns"):
         read_table(tmp_path / "samples.npy", columns=["a"])
-    with pytest.raises(ValueError, match="'x' stands for 10 rows"):
+    with pytest.raises(ValueError, match="'x' names 10 rows"):
         from_frame(FRAME, columns=["a"], id_column="kind")
     with pytest.raises(ValueError, match="missing='fill' is not known"):
         read_table(tmp_path / "samples.npy", missing="fill")
@@ -222,7 +222,7 @@ class OnlyDLPack:
         return self._array.__dlpack_device__()
 
 
-def test_the_learner_takes_what_speaks_dlpack():
+def test_the_learner_takes_arrays_that_offer_only_dlpack():
     learner = GraphLearner(3).fit(OnlyDLPack(X))
     assert (learner.graph_ != GraphLearner(3).fit(X).graph_).nnz == 0
     assert (learner.transform(OnlyDLPack(X[:2])) != learner.transform(X[:2])).nnz == 0

@@ -5,55 +5,11 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from smoothgraph.uses import diameter, hops, quality, relative_l1, weight_between_classes, wrong_weight
+from smoothgraph.uses import relative_l1, weight_between_classes, wrong_weight
 
 
 def to_matrix(graph):
     return nx.to_scipy_sparse_array(graph, format="csr")
-
-
-def graphs():
-    yield nx.random_geometric_graph(300, 0.09, seed=1)
-    yield nx.barabasi_albert_graph(300, 2, seed=2)
-    yield nx.path_graph(40)
-    yield nx.random_labeled_tree(200, seed=3)
-    yield nx.grid_2d_graph(15, 9)
-    yield nx.cycle_graph(31)
-    yield nx.complete_graph(6)
-
-
-@pytest.mark.parametrize("exact", [3000, 0])
-def test_the_diameter_is_that_of_the_largest_part(exact, monkeypatch):
-    monkeypatch.setattr(quality, "EXACT", exact)
-    for graph in graphs():
-        largest = graph.subgraph(max(nx.connected_components(graph), key=len))
-        wanted = nx.diameter(largest)
-        found = diameter(to_matrix(graph), max_searches=1000)
-        assert found == (wanted, wanted)
-
-
-def test_with_few_searches_the_diameter_is_between_the_bounds(monkeypatch):
-    monkeypatch.setattr(quality, "EXACT", 0)
-    loose = 0
-    for seed in range(10):
-        graph = nx.connected_watts_strogatz_graph(300, 6, 0.1, seed=seed)
-        found = diameter(to_matrix(graph), max_searches=4)
-        assert found.lower <= nx.diameter(graph) <= found.upper
-        loose += found.lower < found.upper
-    assert loose > 0
-
-
-def test_hops_are_shortest_paths():
-    for graph in graphs():
-        nodes = list(graph)
-        wanted = nx.single_source_shortest_path_length(graph, nodes[3])
-        found = hops(to_matrix(graph), 3)
-        assert found.tolist() == [wanted.get(node, -1) for node in nodes]
-        np.testing.assert_array_equal(hops(to_matrix(graph), 3, n_hops=2), np.where(found <= 2, found, -1))
-    with pytest.raises(ValueError, match="node=40"):
-        hops(to_matrix(nx.path_graph(40)), 40)
-    with pytest.raises(ValueError, match="n_hops"):
-        hops(to_matrix(nx.path_graph(4)), 0, n_hops=-1)
 
 
 def test_weights_of_pairs_of_classes_are_sums_over_edges(rng):

@@ -2,14 +2,16 @@
 
 import sys
 
+from smoothgraph.optional import need
+
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command line. Whatever a user can mend is one line on stderr, not a traceback."""
+    """Run the command line. An error that a user can mend is one line on stderr, not a traceback."""
     try:
+        for package in ("typer", "rich"):
+            need(package, "smoothgraph[io]")
         from smoothgraph.cli import app
-    except ImportError as error:
-        sys.exit(f"smoothgraph: the command line needs {error.name}: pip install 'smoothgraph[io]'")
-    try:
+
         app(arguments, prog_name="smoothgraph")
     except (ValueError, OSError, ImportError, MemoryError) as error:
         print(f"smoothgraph: {error}", file=sys.stderr)

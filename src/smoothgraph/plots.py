@@ -1,27 +1,39 @@
 """Pictures of graphs and of how they were learned.
 
 In: a symmetric CSR matrix W of weights, or a fitted learner; labels and places of the nodes where they are wanted. Out: the
-matplotlib Axes that was drawn on, `ax` if it was given. Graphs of more than MANY nodes are drawn by datashader.
+matplotlib Axes that was drawn on, which is `ax` if it was given. Graphs of more than MAX_DRAWN_NODES nodes are drawn by
+datashader.
 """
+
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.sparse.csgraph import connected_components
 
-MANY = 50_000  # nodes; more are shaded, not drawn one by one
-FEW_CLASSES = 20  # that colours can tell apart
-SAMPLED = 2000  # nodes from which θ bounds are drawn
-MOST_BARS = 200
-MOST_PARTS, SMALLEST_PART, GAP = 12, 0.002, 0.06  # components drawn, share of the nodes of the smallest, space between them
-MOST_EXACT = 200_000  # nodes of a component, up to which it is placed by its eigenvectors; beyond, by rough ones
-EDGE, NODE = "0.6", "tab:blue"
+from smoothgraph.optional import need
+from smoothgraph.uses.graphs import components, one_per_node
+from smoothgraph.uses.quality import weight_between_classes
+
+EXTRA = "smoothgraph[plot]"
+MAX_DRAWN_NODES = 50_000  # drawn one by one up to here; larger graphs are shaded, pixel by pixel
+MAX_CLASSES = 20  # classes that get colours of their own, and numbers in the matrix of classes: more cannot be told apart
+MAX_BARS = 200  # bars of a histogram
+MAX_EMBEDDED_NODES = 200_000  # nodes of a component that is placed by its exact eigenvectors, in seconds; beyond, by rough ones
+MAX_COMPONENTS = 12  # components that a picture of a graph shows
+MIN_COMPONENT = 0.002  # share of the nodes that a component needs to be shown: smaller ones would be specks
+GAP = 0.06  # space between components, where the largest is 1 wide
+MAX_BOUND_NODES = 2000  # nodes that the bounds on θ are averaged over
+EDGE, NODE = "0.6", "tab:blue"  # colours: grey, blue
 
 
-def degrees(W, ax=None):
-    """How many neighbours nodes have: a histogram, with the mean."""
+# --- pictures of a graph ------------------------------------------------------------------------------------------------------
+
+
+def neighbor_counts(W, ax=None):
+    """How many neighbours the nodes have: a histogram, with the mean."""
     ax = _axes(ax)
     counts = np.diff(sp.csr_matrix(W).indptr)
-    step = max(1, -(-int(counts.max(initial=1)) // MOST_BARS))
+    step = max(1, -(-int(counts.max(initial=1)) // MAX_BARS))
     ax.hist(counts, bins=np.arange(-0.5, counts.max(initial=1) + step + 0.5, step), color=NODE)
     ax.axvline(counts.mean(), color="black", linestyle="--", label=f"mean {counts.mean():.2f}")
     ax.set(title="neighbours of a node", xlabel="neighbours", ylabel="nodes", xlim=(-0.5, None))
@@ -37,42 +49,13 @@ def weights(W, ax=None):
     return ax
 
 
-def theta_bounds(learner, most: int | None = None, ax=None):
-    """The interval of θ that gives a node k neighbours, for k up to `most`, and the point where the fitted learner is.
-
-    The bounds are means over at most 2,000 nodes. `most` is twice the wanted degree by default.
-    """
-    from smoothgraph.neighbors import nearest_to_new
-    from smoothgraph.theta import theta_bounds as bounds
-
-    samples = learner._samples
-    _only_plain("Bounds of θ", learner)
-    most = min(most or 2 * learner.n_neighbors, samples.n - 2)
-    nodes = np.linspace(0, samples.n - 1, min(SAMPLED, samples.n)).astype(np.int32)
-    _, z, _ = nearest_to_new(samples, samples.own(nodes), most + 2, np.zeros(samples.n))
-    z = np.sort(z, axis=1)[:, 1 : most + 2]  # the first is the node itself
-    k = np.arange(2, most + 1)  # k = 1 has no upper bound
-    lower, upper = np.transpose([bounds(z, int(wanted))[:2] for wanted in k])
-    ax = _axes(ax)
-    ax.fill_between(k, lower, upper, color=NODE, alpha=0.3, label="bounds for k neighbours", linewidth=0)
-    ax.plot(k, np.sqrt(lower * upper), color=NODE, label="their geometric mean")
-    ax.plot(learner.n_neighbors_, learner.theta_, "o", color="tab:red", label=f"learned: θ = {learner.theta_:.3g}", zorder=3)
-    ax.set(title="θ and the number of neighbours", xlabel="neighbours k", ylabel="θ", yscale="log")
-    ax.locator_params(axis="x", integer=True)
-    ax.legend(frameon=False)
-    return ax
-
-
 def class_connectivity(W, labels, ax=None):
     """How much of the weight of each class goes to each class, in percent; a row sums to 100."""
-    W, labels = sp.csr_matrix(W), _one_per_node("labels", labels, W.shape[0])
-    classes, number = np.unique(labels, return_inverse=True)
-    belongs = sp.csr_matrix((np.ones(number.size), (np.arange(number.size), number)), shape=(number.size, classes.size))
-    between = (belongs.T @ W @ belongs).toarray()
+    classes, between = weight_between_classes(W, one_per_node("labels", labels, W.shape[0]))
     share = 100.0 * between / np.maximum(between.sum(axis=1, keepdims=True), np.finfo(float).tiny)
     ax = _axes(ax)
     image = ax.imshow(share, cmap="Blues", vmin=0.0, vmax=100.0)
-    if classes.size <= FEW_CLASSES:
+    if classes.size <= MAX_CLASSES:
         size = 9 if classes.size <= 10 else 6
         for (a, b), value in np.ndenumerate(share):
             ax.text(b, a, _percent(value), ha="center", va="center", fontsize=size, color="white" if value > 60 else "black")
@@ -85,33 +68,33 @@ def class_connectivity(W, labels, ax=None):
 
 
 def graph(W, place=None, labels=None, ax=None):
-    """The graph over places (n, 2) of its nodes, coloured by their labels.
+    """The graph, its nodes at the places (n, 2) and coloured by their labels.
 
-    Without places, the largest components, each over its spectral embedding: the ranks of the first two eigenvectors, since
-    the eigenvectors themselves crowd most nodes into corners.
+    Without places the largest components are drawn, each over its spectral embedding: at the ranks of the first two
+    eigenvectors, because the eigenvectors themselves put most nodes into corners.
     """
     W = sp.csr_matrix(W)
-    labels = None if labels is None else _one_per_node("labels", labels, W.shape[0])
+    labels = None if labels is None else one_per_node("labels", labels, W.shape[0])
     ax = _axes(ax)
-    part = ""
+    shown = ""
     if place is None:
         nodes, place = spectral_place(W)
-        part = "" if nodes.size == W.shape[0] else f" ({nodes.size / W.shape[0]:.1%}, in the largest components)"
+        shown = "" if nodes.size == W.shape[0] else f" ({nodes.size / W.shape[0]:.1%}, in the largest components)"
         W, labels = W[nodes][:, nodes], None if labels is None else labels[nodes]
         ax.set(xlabel="first eigenvector (rank)", ylabel="second eigenvector (rank)")
     place = np.asarray(place, dtype=np.float64)
     if place.shape != (W.shape[0], 2):
         raise ValueError(f"place has shape {place.shape}: a point for each node, ({W.shape[0]}, 2), is needed.")
-    (_shade if W.shape[0] > MANY else _draw)(W, place, labels, ax)
-    ax.set(title=f"{W.shape[0]:,} nodes, {W.nnz // 2:,} edges{part}", xticks=[], yticks=[])
+    (_shade if W.shape[0] > MAX_DRAWN_NODES else _draw)(W, place, labels, ax)
+    ax.set(title=f"{W.shape[0]:,} nodes, {W.nnz // 2:,} edges{shown}", xticks=[], yticks=[])
     return ax
 
 
 def neighborhood(W, node: int, hops: int = 2, labels=None, ids=None, most: int = 60, ax=None):
-    """The nodes within so many hops of one, in rings around it; lines are as wide as weights are large.
+    """The nodes within some hops of one node, in rings around it. The larger a weight, the wider its line.
 
-    Nodes are called by their ids and coloured by their labels, if given. Of more than `most` nodes, the ones first reached by
-    the heaviest paths are shown.
+    Nodes are called by their ids and coloured by their labels, if given. If there are more than `most` nodes, nodes with fewer
+    hops come first, and of a ring the nodes with the largest weights to the ring before it.
     """
     W = sp.csr_matrix(W)
     if not 0 <= node < W.shape[0]:
@@ -122,8 +105,8 @@ def neighborhood(W, node: int, hops: int = 2, labels=None, ids=None, most: int =
     ax = _axes(ax)
     ax.add_collection(_lines(place, edges, 0.5 + 4.0 * edges.data / W.data.max(initial=1e-300)))
     names = nodes if ids is None else np.asarray(ids)[nodes]
-    colours, legend = _colours(None if labels is None else _one_per_node("labels", labels, W.shape[0])[nodes])
-    pale = 0.5 + 0.5 * np.asarray(_rgb(colours))  # names must be readable on them
+    colours, legend = _colours(None if labels is None else one_per_node("labels", labels, W.shape[0])[nodes])
+    pale = 0.5 + 0.5 * np.asarray(_rgb(colours))  # so that names can be read on them
     size, rim = np.where(hop == 0, 420, 260), np.where(hop == 0, 2.0, 0.8)
     ax.scatter(*place.T, c=pale, s=size, edgecolors=colours, linewidths=rim, zorder=2)
     for (x, y), name in zip(place, names, strict=True):
@@ -135,224 +118,71 @@ def neighborhood(W, node: int, hops: int = 2, labels=None, ids=None, most: int =
     return ax
 
 
-def convergence(learner, solvers=("nodewise",), ax=None):
-    """How the duality gap falls with the sweeps: the fitted problem on its first neighbour lists, solved again from nothing.
-
-    `solvers` may name "primal_dual" too, which takes much longer.
-    """
-    ax = _axes(ax)
-    from matplotlib.ticker import LogLocator, ScalarFormatter
-
-    problem = _problem_again(learner)
-    for solver in solvers:
-        rounds, gaps = _gaps(problem, solver, learner.tol)
-        ax.plot(rounds, gaps, marker="o", markersize=4, label=solver)
-    ax.axhline(learner.tol, color="black", linestyle="--", linewidth=1, label=f"tol = {learner.tol:g}")
-    ax.set(title=f"convergence, {problem.n:,} nodes", xlabel="rounds", ylabel="relative duality gap", yscale="log")
-    if len(solvers) > 1:  # they are far apart
-        ax.set(xscale="log")
-        ax.xaxis.set(major_locator=LogLocator(subs=(1.0, 2.0, 5.0)), major_formatter=ScalarFormatter())
-        ax.xaxis.set_minor_formatter("")
-    ax.legend(frameon=False)
-    return ax
-
-
 def overview(W, labels=None):
-    """A figure of the graph, its degrees and its weights, and of the classes if there are labels."""
+    """A figure of the graph, its numbers of neighbours and its weights, and of the classes if there are labels."""
     classes = labels is not None
-    figure = _pyplot().figure(figsize=(17 if classes else 13, 6.5), layout="constrained")
+    figure = _matplotlib("pyplot").figure(figsize=(17 if classes else 13, 6.5), layout="constrained")
     grid = figure.add_gridspec(2, 3 if classes else 2, width_ratios=[2.0, 1.0, 1.5] if classes else [2.0, 1.0])
     graph(W, labels=labels, ax=figure.add_subplot(grid[:, 0]))
-    degrees(W, ax=figure.add_subplot(grid[0, 1]))
+    neighbor_counts(W, ax=figure.add_subplot(grid[0, 1]))
     weights(W, ax=figure.add_subplot(grid[1, 1]))
     if classes:
         class_connectivity(W, labels, ax=figure.add_subplot(grid[:, 2]))
     return figure
 
 
-# --- helpers ---------------------------------------------------------------------------------------------------------------
+# --- pictures of how a graph was learned: they search and solve again what the learner did ------------------------------------
 
 
-def spectral_place(W):
-    """The nodes of the largest components, and where to draw them: the ranks of the first two eigenvectors of each component.
+def theta_bounds(learner, most: int | None = None, ax=None):
+    """The interval of θ that gives a node k neighbours, for k up to `most`, and the point where the fitted learner is.
 
-    The largest fills the unit square. The next ones, in squares whose areas are as their numbers of nodes, stand beside it.
+    The bounds are means over at most 2,000 nodes. `most` is twice the wanted number of neighbours by default.
     """
-    component = connected_components(W, directed=False)[1]
-    sizes = np.bincount(component)
-    shown = [c for c in np.argsort(-sizes, kind="stable")[:MOST_PARTS] if sizes[c] >= SMALLEST_PART * W.shape[0]]
-    nodes, places, column, row, wide = [], [], 0.0, 0.0, 0.0
-    for c in shown:
-        part, side = np.flatnonzero(component == c), np.sqrt(sizes[c] / sizes[shown[0]])
-        if row + side > 1.0:
-            column, row, wide = column + wide + GAP, 0.0, 0.0
-        nodes.append(part)
-        places.append(side * _ranks(W[part][:, part]) + [column, row])
-        row, wide = row + side + GAP, max(wide, side)
-    return np.concatenate(nodes), np.concatenate(places)
+    from smoothgraph.neighbors import nearest_to_new
+    from smoothgraph.theta import theta_bounds as bounds
+
+    samples = learner._samples
+    _only_plain("Bounds of θ", learner)
+    most = min(most or 2 * learner.n_neighbors, samples.n - 2)
+    nodes = np.linspace(0, samples.n - 1, min(MAX_BOUND_NODES, samples.n)).astype(np.int32)
+    _, z, _ = nearest_to_new(samples, samples.own(nodes), most + 2, np.zeros(samples.n))
+    z = np.sort(z, axis=1)[:, 1 : most + 2]  # the first entry is the node itself
+    k = np.arange(2, most + 1)  # k = 1 has no upper bound
+    lower, upper = np.transpose([bounds(z, int(wanted))[:2] for wanted in k])
+    ax = _axes(ax)
+    ax.fill_between(k, lower, upper, color=NODE, alpha=0.3, label="bounds for k neighbours", linewidth=0)
+    ax.plot(k, np.sqrt(lower * upper), color=NODE, label="their geometric mean")
+    ax.plot(learner.n_neighbors_, learner.theta_, "o", color="tab:red", label=f"learned: θ = {learner.theta_:.3g}", zorder=3)
+    ax.set(title="θ and the number of neighbours", xlabel="neighbours k", ylabel="θ", yscale="log")
+    ax.locator_params(axis="x", integer=True)
+    ax.legend(frameon=False)
+    return ax
 
 
-def _ranks(W):
-    """The first two eigenvectors of a connected graph, as ranks from 0 to 1."""
-    from smoothgraph.uses import spectral_embedding
+def convergence(learner, solvers=("nodewise",), ax=None):
+    """How the duality gap falls from round to round, when the fitted problem is solved again on its first neighbour lists.
 
-    n = W.shape[0]
-    if n < 4:
-        return np.column_stack([np.arange(n), np.arange(n) % 2]) / max(n - 1, 1)
-    place = spectral_embedding(W, 2).coordinates if n <= MOST_EXACT else _smoothed(W)
-    return place.argsort(axis=0).argsort(axis=0) / (n - 1)
-
-
-def _smoothed(W, rounds=200):
-    """Roughly the first two eigenvectors, good enough to see: random numbers, averaged over neighbours again and again."""
-    degree = np.asarray(W.sum(axis=1))
-    average = sp.csr_matrix(W.multiply(0.5 / degree))
-    x = np.random.default_rng(0).normal(size=(W.shape[0], 6))
-    for r in range(rounds):
-        x = 0.5 * x + average @ x
-        if r % 10 == 9:
-            x -= (degree * x).sum(axis=0) / degree.sum()
-            x = np.linalg.qr(np.sqrt(degree) * x)[0] / np.sqrt(degree)
-    moved = x.T @ (degree * (0.5 * x + average @ x))
-    return x @ np.linalg.eigh(moved + moved.T)[1][:, :-3:-1]
-
-
-def _pyplot():
-    from smoothgraph.io._files import need
-
-    return need("matplotlib.pyplot", "smoothgraph[plot]")
-
-
-def _axes(ax):
-    return _pyplot().subplots(layout="constrained")[1] if ax is None else ax
-
-
-def _one_per_node(what, values, n):
-    values = np.asarray(values)
-    if values.shape != (n,):
-        raise ValueError(f"{what} has shape {values.shape}: one for each of the {n} nodes is needed.")
-    return values
-
-
-def _percent(value):
-    return "" if value < 0.05 else f"{value:.1f}" if value < 9.95 else f"{value:.0f}"
-
-
-def _colours(labels):
-    """A colour for each node, and (name, colour) of the classes for a legend."""
-    import matplotlib as mpl
-
-    if labels is None:
-        return NODE, []
-    classes, number = np.unique(labels, return_inverse=True)
-    palette = mpl.colormaps["tab10" if classes.size <= 10 else "tab20"](np.arange(FEW_CLASSES))[:, :3]
-    if classes.size > FEW_CLASSES:
-        return mpl.colormaps["turbo"](np.linspace(0.0, 1.0, classes.size))[number, :3], []
-    return palette[number], [(str(name), palette[c]) for c, name in enumerate(classes)]
-
-
-def _rgb(colours):
-    from matplotlib.colors import to_rgba_array
-
-    return to_rgba_array(colours)[:, :3]
-
-
-def _legend(ax, legend):
-    from matplotlib.lines import Line2D
-
-    if legend:
-        marks = [Line2D([], [], marker="o", linestyle="", color=colour, label=name) for name, colour in legend]
-        ax.legend(handles=marks, loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
-
-
-def _lines(place, edges, widths):
-    from matplotlib.collections import LineCollection
-
-    return LineCollection(place[np.stack([edges.row, edges.col], axis=1)], colors=EDGE, linewidths=widths, zorder=1)
-
-
-def _draw(W, place, labels, ax):
-    edges = sp.triu(W, k=1).tocoo()
-    thin = min(1.5, 60.0 / np.sqrt(W.shape[0]))
-    ax.add_collection(_lines(place, edges, thin * edges.data / W.data.max(initial=1e-300)))
-    colours, legend = _colours(labels)
-    ax.scatter(*place.T, c=colours, s=np.clip(15_000 / W.shape[0], 1.0, 40.0), zorder=2)
-    _legend(ax, legend)
-
-
-def _shade(W, place, labels, ax, pixels=600):
-    """Edges as a grey haze, nodes above them, each pixel in the colour of its most frequent class, darker for many nodes."""
-    from smoothgraph.io._files import need
-
-    ds, pd = need("datashader", "smoothgraph[plot]"), need("pandas", "smoothgraph[plot]")
-    low, high = place.min(axis=0), place.max(axis=0)
-    canvas = ds.Canvas(pixels, pixels, x_range=(low[0], high[0]), y_range=(low[1], high[1]))
-    edges = sp.triu(W, k=1).tocoo()
-    ends = pd.DataFrame(
-        {"x0": place[edges.row, 0], "x1": place[edges.col, 0], "y0": place[edges.row, 1], "y1": place[edges.col, 1]}
-    )
-    haze = canvas.line(ends, x=["x0", "x1"], y=["y0", "y1"], axis=1, agg=ds.count()).to_numpy()
-    legend = _colours(labels)[1]
-    kind = pd.Categorical(np.zeros(W.shape[0], int) if labels is None else labels)
-    points = pd.DataFrame({"x": place[:, 0], "y": place[:, 1], "kind": kind})
-    counts = canvas.points(points, "x", "y", agg=ds.count_cat("kind")).to_numpy()
-    image = 1.0 - 0.5 * _even(haze)[:, :, None] * np.ones(3)
-    total = counts.sum(axis=2)
-    hit = total > 0
-    of_kind = _rgb(NODE if labels is None else _colours(kind.categories)[0])
-    cover = 0.3 + 0.7 * np.log1p(total[hit]) / np.log1p(total.max())
-    image[hit] += cover[:, None] * (of_kind[counts.argmax(axis=2)[hit]] - image[hit])
-    ax.imshow(image, origin="lower", extent=(low[0], high[0], low[1], high[1]), aspect="auto", interpolation="nearest")
-    _legend(ax, legend)
-
-
-def _even(counts):
-    """Counts as shades from 0 to 1, by rank: a few pixels have most of the edges."""
-    shades = np.zeros(counts.shape)
-    some = counts > 0
-    values, number = np.unique(counts[some], return_inverse=True)
-    shades[some] = (number + 1) / max(values.size, 1)
-    return shades
-
-
-def _rings(W, node, hops, most):
-    """Nodes by hops from `node`, their hops, and the place of the one they were reached from by the heaviest edge."""
-    nodes, hop, parent = [node], [0], [-1]
-    ring = [0]
-    for h in range(1, hops + 1):
-        reached: dict[int, tuple[float, int]] = {}
-        for at in ring:
-            row = slice(W.indptr[nodes[at]], W.indptr[nodes[at] + 1])
-            for j, w in zip(W.indices[row].tolist(), W.data[row].tolist(), strict=True):
-                if w > reached.get(j, (0.0, 0))[0]:
-                    reached[j] = (w, at)
-        new = sorted((at, -w, j) for j, (w, at) in reached.items() if j not in set(nodes))
-        new = sorted(sorted(new, key=lambda one: one[1])[: max(0, most - len(nodes))])
-        ring = list(range(len(nodes), len(nodes) + len(new)))
-        nodes += [j for _, _, j in new]
-        hop += [h] * len(new)
-        parent += [at for at, _, _ in new]
-    return np.array(nodes), np.array(hop), np.array(parent)
-
-
-def _ring_places(hop, parent):
-    """Places on rings: each node has a sector as wide as what hangs on it, inside the sector of its parent."""
-    size = np.ones(hop.size)
-    for at in range(hop.size - 1, 0, -1):
-        size[parent[at]] += size[at]
-    begin, taken = np.zeros(hop.size), np.zeros(hop.size)
-    width = np.full(hop.size, 2.0 * np.pi)
-    for at in range(1, hop.size):
-        up = parent[at]
-        width[at] = width[up] * size[at] / (size[up] - 1.0)
-        begin[at] = begin[up] + taken[up]
-        taken[up] += width[at]
-    angle = begin + width / 2.0
-    return hop[:, None] * np.column_stack([np.cos(angle), np.sin(angle)])
+    `solvers` may name "primal_dual" too, which takes much longer.
+    """
+    ax = _axes(ax)
+    problem = _problem_again(learner)
+    for solver in solvers:
+        rounds, gaps = _gaps(problem, solver, learner.tol)
+        ax.plot(rounds, gaps, marker="o", markersize=4, label=solver)
+    ax.axhline(learner.tol, color="black", linestyle="--", linewidth=1, label=f"tol = {learner.tol:g}")
+    ax.set(title=f"convergence, {problem.n:,} nodes", xlabel="rounds", ylabel="relative duality gap", yscale="log")
+    if len(solvers) > 1:  # their numbers of rounds differ by orders of magnitude
+        ticker = _matplotlib("ticker")
+        ax.set(xscale="log")
+        ax.xaxis.set(major_locator=ticker.LogLocator(subs=(1.0, 2.0, 5.0)), major_formatter=ticker.ScalarFormatter())
+        ax.xaxis.set_minor_formatter("")
+    ax.legend(frameon=False)
+    return ax
 
 
 def _only_plain(what, learner):
-    """Raise for learners whose problem is not the log model of plain distances."""
+    """Raise an error unless the learner's problem is the log model on plain distances, with distances that are kept."""
     for name, plain in (("model", "log"), ("locality", 0), ("connect", False), ("prior", None)):
         value = getattr(learner, name)
         if value is not plain and not (np.isscalar(value) and value == plain):
@@ -362,6 +192,7 @@ def _only_plain(what, learner):
 
 
 def _problem_again(learner):
+    """The problem that the learner solved first, before any node got a longer list."""
     from smoothgraph.candidates import from_lists
     from smoothgraph.neighbors import choose_backend, find_neighbors
     from smoothgraph.solvers.problem import Problem
@@ -389,3 +220,161 @@ def _gaps(problem, solver, tol):
             solution = solve(problem, solver=solver, tol=float(goal))
         gaps[solution.n_iter] = min(solution.gap, gaps.get(solution.n_iter, np.inf))
     return list(gaps), list(gaps.values())
+
+
+# --- where nodes are drawn, and how -------------------------------------------------------------------------------------------
+
+
+def spectral_place(W):
+    """The nodes of the largest components, and where to draw them: at the ranks of the first two eigenvectors of each.
+
+    The largest component fills the unit square. The next ones stand beside it, in squares with areas that are as their numbers
+    of nodes.
+    """
+    _, component = components(W)
+    sizes = np.bincount(component)
+    shown = np.flatnonzero(sizes[:MAX_COMPONENTS] >= MIN_COMPONENT * W.shape[0])
+    nodes, places, column, row, width = [], [], 0.0, 0.0, 0.0
+    for c in shown:
+        members, side = np.flatnonzero(component == c), np.sqrt(sizes[c] / sizes[0])
+        if row + side > 1.0:
+            column, row, width = column + width + GAP, 0.0, 0.0
+        nodes.append(members)
+        places.append(side * _ranks(W[members][:, members]) + [column, row])
+        row, width = row + side + GAP, max(width, side)
+    return np.concatenate(nodes), np.concatenate(places)
+
+
+def _ranks(W):
+    """The first two eigenvectors of a connected graph, as ranks from 0 to 1."""
+    from smoothgraph.uses.embedding import rough_eigenvectors, spectral_embedding
+
+    n = W.shape[0]
+    if n < 4:
+        return np.column_stack([np.arange(n), np.arange(n) % 2]) / max(n - 1, 1)
+    place = spectral_embedding(W, 2).coordinates if n <= MAX_EMBEDDED_NODES else rough_eigenvectors(W)
+    return place.argsort(axis=0).argsort(axis=0) / (n - 1)
+
+
+def _matplotlib(module: str) -> Any:
+    return need(f"matplotlib.{module}", EXTRA)
+
+
+def _axes(ax):
+    return _matplotlib("pyplot").subplots(layout="constrained")[1] if ax is None else ax
+
+
+def _percent(value):
+    """A number from 0 to 100 in at most three letters; nothing if it rounds to 0."""
+    return "" if value < 0.05 else f"{value:.1f}" if value < 9.95 else f"{value:.0f}"
+
+
+def _colours(labels):
+    """A colour for each node, and (name, colour) of the classes for a legend."""
+    if labels is None:
+        return NODE, []
+    colormaps = need("matplotlib", EXTRA).colormaps
+    classes, number = np.unique(labels, return_inverse=True)
+    palette = colormaps["tab10" if classes.size <= 10 else "tab20"](np.arange(MAX_CLASSES))[:, :3]
+    if classes.size > MAX_CLASSES:
+        return colormaps["turbo"](np.linspace(0.0, 1.0, classes.size))[number, :3], []
+    return palette[number], [(str(name), palette[c]) for c, name in enumerate(classes)]
+
+
+def _rgb(colours):
+    return _matplotlib("colors").to_rgba_array(colours)[:, :3]
+
+
+def _legend(ax, legend):
+    if legend:
+        line = _matplotlib("lines").Line2D
+        marks = [line([], [], marker="o", linestyle="", color=colour, label=name) for name, colour in legend]
+        ax.legend(handles=marks, loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
+
+
+def _lines(place, edges, widths):
+    """A line for each edge."""
+    collections = _matplotlib("collections")
+    return collections.LineCollection(place[np.stack([edges.row, edges.col], axis=1)], colors=EDGE, linewidths=widths, zorder=1)
+
+
+def _draw(W, place, labels, ax):
+    """A line for each edge and a dot for each node; both are smaller the more nodes there are."""
+    edges = sp.triu(W, k=1).tocoo()
+    thin = min(1.5, 60.0 / np.sqrt(W.shape[0]))
+    ax.add_collection(_lines(place, edges, thin * edges.data / W.data.max(initial=1e-300)))
+    colours, legend = _colours(labels)
+    ax.scatter(*place.T, c=colours, s=np.clip(15_000 / W.shape[0], 1.0, 40.0), zorder=2)
+    _legend(ax, legend)
+
+
+def _shade(W, place, labels, ax, pixels=600):
+    """Edges in shades of grey; above them nodes, each pixel in the colour of its most frequent class, darker for many nodes."""
+    ds, pd = need("datashader", EXTRA), need("pandas", EXTRA)
+    low, high = place.min(axis=0), place.max(axis=0)
+    canvas = ds.Canvas(pixels, pixels, x_range=(low[0], high[0]), y_range=(low[1], high[1]))
+    edges = sp.triu(W, k=1).tocoo()
+    ends = pd.DataFrame(
+        {"x0": place[edges.row, 0], "x1": place[edges.col, 0], "y0": place[edges.row, 1], "y1": place[edges.col, 1]}
+    )
+    edge_counts = canvas.line(ends, x=["x0", "x1"], y=["y0", "y1"], axis=1, agg=ds.count()).to_numpy()
+    legend = _colours(labels)[1]
+    classes = pd.Categorical(np.zeros(W.shape[0], int) if labels is None else labels)
+    points = pd.DataFrame({"x": place[:, 0], "y": place[:, 1], "class": classes})
+    counts = canvas.points(points, "x", "y", agg=ds.count_cat("class")).to_numpy()
+    image = 1.0 - 0.5 * _shades(edge_counts)[:, :, None] * np.ones(3)
+    total = counts.sum(axis=2)
+    has_node = total > 0
+    colour_of = _rgb(NODE if labels is None else _colours(classes.categories)[0])
+    cover = 0.3 + 0.7 * np.log1p(total[has_node]) / np.log1p(total.max())
+    image[has_node] += cover[:, None] * (colour_of[counts.argmax(axis=2)[has_node]] - image[has_node])
+    ax.imshow(image, origin="lower", extent=(low[0], high[0], low[1], high[1]), aspect="auto", interpolation="nearest")
+    _legend(ax, legend)
+
+
+def _shades(counts):
+    """Counts as shades from 0 to 1, by rank: by value nearly all would be 0, since a few pixels have most of the edges."""
+    shades = np.zeros(counts.shape)
+    some = counts > 0
+    values, number = np.unique(counts[some], return_inverse=True)
+    shades[some] = (number + 1) / max(values.size, 1)
+    return shades
+
+
+def _rings(W, node, hops, most):
+    """(nodes, hops, parents): the nodes around `node`, nearest first, and which of them each was reached from.
+
+    A parent is a place in the list of nodes. If several nodes reach another, the one with the largest weight is its parent.
+    """
+    nodes, hop, parent = [node], [0], [-1]
+    ring = [0]
+    for h in range(1, hops + 1):
+        reached: dict[int, tuple[float, int]] = {}
+        for at in ring:
+            row = slice(W.indptr[nodes[at]], W.indptr[nodes[at] + 1])
+            for j, w in zip(W.indices[row].tolist(), W.data[row].tolist(), strict=True):
+                if w > reached.get(j, (0.0, 0))[0]:
+                    reached[j] = (w, at)
+        new = sorted((at, -w, j) for j, (w, at) in reached.items() if j not in set(nodes))
+        new = sorted(sorted(new, key=lambda one: one[1])[: max(0, most - len(nodes))])
+        ring = list(range(len(nodes), len(nodes) + len(new)))
+        nodes += [j for _, _, j in new]
+        hop += [h] * len(new)
+        parent += [at for at, _, _ in new]
+    return np.array(nodes), np.array(hop), np.array(parent)
+
+
+def _ring_places(hop, parent):
+    """Places on rings. A node has a sector inside the sector of its parent, as wide as the number of its descendants needs."""
+    size = np.ones(hop.size)
+    for at in range(hop.size - 1, 0, -1):
+        size[parent[at]] += size[at]
+    begin, taken = np.zeros(hop.size), np.zeros(hop.size)
+    width = np.full(hop.size, 2.0 * np.pi)
+    for at in range(1, hop.size):
+        up = parent[at]
+        width[at] = width[up] * size[at] / (size[up] - 1.0)
+        begin[at] = begin[up] + taken[up]
+        taken[up] += width[at]
+    angle = begin + width / 2.0
+    return hop[:, None] * np.column_stack([np.cos(angle), np.sin(angle)])

@@ -1,11 +1,11 @@
-"""The command without its commands: what all of them share."""
+"""What all commands share: the app that they belong to, and their common options."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-NOT_CONVERGED = 3
+NOT_CONVERGED = 3  # exit code: the result was written, but a tolerance or the wanted number of neighbours was missed
 
 app = typer.Typer(
     name="smoothgraph",

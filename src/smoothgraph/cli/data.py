@@ -10,12 +10,12 @@ from smoothgraph.cli.app import Json, Quiet, app
 
 @app.command()
 def datasets(
-    name: Annotated[str | None, typer.Argument(help="A data set to write to a file; without it, they are listed.")] = None,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="The file; NAME.npz if not given.")] = None,
+    name: Annotated[str | None, typer.Argument(help="A data set to write to a file; all are listed without it.")] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="The file to write; NAME.npz if not given.")] = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """List the data sets, or fetch one: X, y and names as arrays of an npz.
+    """List the data sets, or write one to a file: X, y and names as arrays of an npz.
 
     \b
     smoothgraph datasets
@@ -36,7 +36,7 @@ def datasets(
         show(facts, lines, as_json=as_json, quiet=quiet)
         return
     if name not in entries:
-        raise ValueError(f"There is no data set {name}: there are {', '.join(entries)}.")
+        raise ValueError(f"There is no data set {name}: choose one of {', '.join(entries)}.")
     path = Path(f"{name}.npz") if output is None else output
     if path.suffix != ".npz":
         raise ValueError(f"{path}: data sets are written as .npz.")

@@ -1,4 +1,4 @@
-"""`info`, `compare`, `convert` and `plot`: what is done with a file of a graph."""
+"""`info`, `compare`, `convert` and `plot`: the commands that take a graph file."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -7,7 +7,7 @@ import typer
 
 from smoothgraph.cli.app import GraphFile, Json, Quiet, app
 
-Kind = Literal["overview", "graph", "degrees", "weights", "classes", "neighborhood"]
+Kind = Literal["overview", "graph", "neighbor-counts", "weights", "classes", "neighborhood"]
 
 
 @app.command()
@@ -30,8 +30,10 @@ def info(graph: GraphFile, as_json: Json = False, quiet: Quiet = False) -> None:
         typer.echo(f"\n  ids such as {', '.join(map(str, stored.ids[:5]))}")
     if "parameters" in stored.metadata:
         typer.echo(f"\n  learned by smoothgraph {stored.metadata['smoothgraph']}:\n")
-        parameters = ", ".join(f"{k}={v}" for k, v in stored.metadata["parameters"].items() if v is not None)
-        show({}, [*list(learned(stored.metadata))[2:], ("parameters", parameters)], as_json=False, quiet=False)
+        parameters = stored.metadata["parameters"] | stored.metadata["model_parameters"]
+        told = ", ".join(f"{name}={value}" for name, value in parameters.items() if value is not None)
+        _, _, *how = learned(stored.metadata)  # the numbers of nodes and edges are shown already
+        show({}, [*how, ("parameters", told)], as_json=False, quiet=False)
 
 
 @app.command()
@@ -53,8 +55,8 @@ def compare(a: GraphFile, b: GraphFile, as_json: Json = False, quiet: Quiet = Fa
     if A.ids is not None and B.ids is not None and not np.array_equal(A.ids, B.ids):
         order_a, order_b = np.argsort(A.ids), np.argsort(B.ids)
         if not np.array_equal(A.ids[order_a], B.ids[order_b]):
-            stranger = np.setdiff1d(A.ids, B.ids)[0]
-            raise ValueError(f"The graphs have different nodes: {a} has {stranger!s}, {b} has not.")
+            only_a = np.setdiff1d(A.ids, B.ids)[0]
+            raise ValueError(f"The graphs have different nodes: {a} has a node {only_a!s}, {b} has none of this id.")
         place = np.empty_like(order_a)
         place[order_a] = order_b
         other = B.W[place][:, place]
@@ -68,7 +70,7 @@ def convert(
     output: Annotated[Path, typer.Argument(help="The new file: .npz, .parquet, .csv, .graphml, .h5ad.", show_default=False)],
     quiet: Quiet = False,
 ) -> None:
-    """Write a graph in another format, with its ids and metadata as far as that holds them.
+    """Write a graph in another format, with its ids, labels and metadata as far as the format has a place for them.
 
     \b
     smoothgraph convert graph.npz graph.graphml
@@ -86,20 +88,20 @@ def convert(
 def plot(
     graph: GraphFile,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="The picture; GRAPH with .png if not given.")] = None,
-    kind: Annotated[Kind, typer.Option(help="What to draw; classes needs labels, neighborhood a --node.")] = "overview",
+    kind: Annotated[Kind, typer.Option(help="What to draw; classes needs labels, neighborhood needs --node.")] = "overview",
     node: Annotated[str | None, typer.Option(help="The node of a neighborhood: its id, or its number.")] = None,
-    hops: Annotated[int, typer.Option(help="How far a neighborhood goes.", min=1)] = 2,
+    hops: Annotated[int, typer.Option(help="Largest number of hops from the node of a neighborhood.", min=1)] = 2,
     quiet: Quiet = False,
 ) -> None:
-    """Draw a graph: over its spectral embedding, its degrees, its weights, its classes, or around one node.
+    """Draw a graph over its spectral embedding, its numbers of neighbours, weights or classes, or the nodes around one node.
 
     \b
     smoothgraph plot graph.npz
     smoothgraph plot graph.npz --kind neighborhood --node 17 -o around17.pdf
     """
     from smoothgraph.cli.report import Progress, save_figure
-    from smoothgraph.io._files import need
     from smoothgraph.io.graphs import read_graph
+    from smoothgraph.optional import need
 
     need("matplotlib", "smoothgraph[plot]").use("Agg")
     output = graph.with_suffix(".png") if output is None else output
@@ -121,21 +123,21 @@ def _picture(stored, kind, node, hops):
         return plots.overview(W, labels)
     if kind == "graph":
         return plots.graph(W, labels=labels).figure
-    if kind == "degrees":
-        return plots.degrees(W).figure
+    if kind == "neighbor-counts":
+        return plots.neighbor_counts(W).figure
     if kind == "weights":
         return plots.weights(W).figure
     if kind == "classes":
         if labels is None:
-            raise ValueError("The graph file has no labels: learn it with --label-column, and into .npz, .graphml or .h5ad.")
+            raise ValueError("The graph file has no labels: learn it with --label-column, and write .npz, .graphml or .h5ad.")
         return plots.class_connectivity(W, labels).figure
     return plots.neighborhood(W, _node_number(stored, node), hops, labels=labels, ids=stored.ids).figure
 
 
 def _node_number(stored, node) -> int:
-    """The number of the node with this id, or with this number where there are no ids."""
+    """The number of the node with this id, or with this number if the graph has no ids."""
     if node is None:
-        raise ValueError("A neighborhood is that of a node: name it with --node.")
+        raise ValueError("A neighborhood is drawn around a node: name it with --node.")
     names = [str(i) for i in (range(stored.W.shape[0]) if stored.ids is None else stored.ids)]
     if node not in names:
         raise ValueError(f"There is no node {node}: the nodes are {', '.join(names[:5])}{', …' if len(names) > 5 else ''}.")

@@ -13,22 +13,23 @@ def _table(text: str) -> Any:
 
 
 def _parameter(text: str, *names: str) -> Any:
-    """An option that is a parameter of GraphLearner and has its name; a test holds both lists together."""
-    return typer.Option(*names, help=text, rich_help_panel="The learner: parameters of GraphLearner by their names")
+    """An option that is a parameter of GraphLearner, or of a model, of the same name; a test holds both lists together."""
+    return typer.Option(*names, help=text, rich_help_panel="The learner: parameters of GraphLearner and of its models")
 
 
 Data = Annotated[
     Path, typer.Argument(metavar="DATA", help="Samples in rows: csv, tsv, parquet, arrow, npy, npz, h5ad, mtx, libsvm or idx.")
 ]
-Columns = Annotated[str | None, _table("Columns to use, as in a,b,c; without it all that are not ids or labels.")]
-IdColumn = Annotated[str | None, _table("Column that names the rows; the graph keeps the names.")]
-LabelColumn = Annotated[str | None, _table("Column with the class of a row; kept for pictures.")]
-Key = Annotated[str | None, _table("Layer or obsm of an h5ad, array of an npz.")]
-Missing = Annotated[Literal["error", "drop"], _table("Missing values: an error, or drop the rows that have any.")]
-# A shell completes these, and a word that is not among them is refused before anything is read.
+Columns = Annotated[str | None, _table("Columns to use, such as a,b,c; by default all except ids and labels.")]
+IdColumn = Annotated[str | None, _table("Column that names the rows; the graph file keeps the names.")]
+LabelColumn = Annotated[str | None, _table("Column with the class of each row; the graph file keeps it for pictures.")]
+Key = Annotated[str | None, _table("Layer or obsm of an h5ad, or array of an npz.")]
+Missing = Annotated[Literal["error", "drop"], _table("What missing values do: end with an error, or drop their rows.")]
+# A shell completes these words, and any other word is refused before a file is read.
 Model = Literal["log", "l2", "hard", "soft", "knn", "knn-gaussian", "knn-self-tuning"]
 Metric = Literal["euclidean", "cosine", "precomputed"]
 Search = Literal["auto", "exact", "approximate", "all"]
+MODEL_OPTIONS = "mu", "projection", "sigma", "mutual"  # the options that are parameters of models, not of the learner
 
 
 @app.command()
@@ -42,28 +43,28 @@ def learn(
     key: Key = None,
     missing: Missing = "error",
     n_neighbors: Annotated[int, _parameter("Wanted mean number of neighbours.", "--n-neighbors", "-k")] = 10,
-    model: Annotated[Model, _parameter("What to learn; knn… are nearest-neighbour graphs, to compare with.")] = "log",
+    model: Annotated[Model, _parameter("What to learn; knn… are nearest-neighbour graphs, for comparison.")] = "log",
     metric: Annotated[Metric, _parameter("precomputed: DATA holds squared distances.")] = "euclidean",
-    neighbors: Annotated[Search, _parameter("How to search; all: every pair is an allowed edge.")] = "auto",
-    oversampling: Annotated[float, _parameter("Lists have this many times n_neighbors entries at first.")] = 3,
-    locality: Annotated[float, _parameter("From 0, one θ for all nodes, to 1, even degrees.")] = 0.0,
-    complete: Annotated[bool, _parameter("Give nodes more neighbours until the graph is proven optimal.")] = True,
-    connect: Annotated[bool, _parameter("Join the parts of the graph into one.")] = False,
+    neighbors: Annotated[Search, _parameter("How to find neighbours; all: every pair of samples is an allowed edge.")] = "auto",
+    oversampling: Annotated[float, _parameter("The first neighbour lists have this many times n_neighbors entries.")] = 3,
+    locality: Annotated[float, _parameter("From 0 (one θ for all nodes) to 1 (a θ for each node, even degrees).")] = 0.0,
+    complete: Annotated[bool, _parameter("Make neighbour lists longer until the graph is proven optimal.")] = True,
+    connect: Annotated[bool, _parameter("Connect the components of the graph by bridges.")] = False,
     theta: Annotated[float | None, _parameter("Set θ by hand.")] = None,
-    alpha: Annotated[float | None, _parameter("The paper's α, with --beta (the l2 model: alone).")] = None,
-    beta: Annotated[float | None, _parameter("The paper's β, with --alpha.")] = None,
-    tol: Annotated[float, _parameter("Relative duality gap to stop at.")] = 1e-6,
-    max_iter: Annotated[int, _parameter("Sweeps of a solve.")] = 1000,
+    alpha: Annotated[float | None, _parameter("The paper's α, together with --beta (for the model l2: alone).")] = None,
+    beta: Annotated[float | None, _parameter("The paper's β, together with --alpha.")] = None,
+    tol: Annotated[float, _parameter("Relative duality gap at which the solver stops.")] = 1e-6,
+    max_iter: Annotated[int, _parameter("Largest number of rounds of a solve.")] = 1000,
     max_weight: Annotated[float | None, _parameter("Largest weight of an edge.")] = None,
-    prior: Annotated[Path | None, _parameter("Graph file to stay near.")] = None,
-    prior_strength: Annotated[float, _parameter("How near.")] = 0.0,
-    mu: Annotated[float | None, _parameter("The price of the model soft.")] = None,
-    projection: Annotated[int | None, _parameter("Features to project to first, for hard and soft.")] = None,
-    sigma: Annotated[float | None, _parameter("Width of the model knn-gaussian.")] = None,
-    mutual: Annotated[bool, _parameter("For knn models: both ends must list the other.")] = False,
+    prior: Annotated[Path | None, _parameter("Graph file that the learned graph stays near to.")] = None,
+    prior_strength: Annotated[float, _parameter("How strongly it stays near to the prior.")] = 0.0,
+    mu: Annotated[float | None, _parameter("Price of degrees below 1, for the model soft.")] = None,
+    projection: Annotated[int | None, _parameter("Number of features to project to, for the models hard and soft.")] = None,
+    sigma: Annotated[float | None, _parameter("Width σ, for the model knn-gaussian.")] = None,
+    mutual: Annotated[bool, _parameter("Keep an edge only if each end lists the other, for the knn models.")] = False,
     scale: Annotated[str | None, _parameter("Scale of the weights: a number, 'sum' or 'laplacian'.")] = None,
     random_state: Annotated[int | None, _parameter("Seed of the approximate search.")] = None,
-    n_jobs: Annotated[int | None, _parameter("Threads; all if not given.")] = None,
+    n_jobs: Annotated[int | None, _parameter("Number of threads; one for each core if not given.")] = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -85,7 +86,7 @@ def learn(
 
 
 def _learn(options: dict[str, Any], progress) -> tuple[dict[str, Any], bool]:
-    """Read, learn, write: the metadata of the graph, and whether the tolerance or the degree was missed."""
+    """Read, learn, write: (metadata of the graph, whether the tolerance or the number of neighbours was missed)."""
     from smoothgraph.io.graphs import check_graph_path, graph_metadata, write_graph
 
     data, output = options["data"], options["output"]
@@ -102,7 +103,7 @@ def _learn(options: dict[str, Any], progress) -> tuple[dict[str, Any], bool]:
 
 
 def _read(options: dict[str, Any]):
-    """The table of the options --columns, --id-column, --label-column, --key and --missing."""
+    """The table that DATA, --columns, --id-column, --label-column, --key and --missing ask for."""
     from smoothgraph.io.tables import read_table
 
     columns = None if options["columns"] is None else options["columns"].split(",")
@@ -111,16 +112,26 @@ def _read(options: dict[str, Any]):
 
 
 def _fit(X, options: dict[str, Any], progress):
-    """A learner with those of the options that are its parameters, fitted; and whether it missed something."""
+    """(a fitted learner, whether it missed its tolerance): options that are not among the given ones keep their defaults."""
     from smoothgraph.io.graphs import read_graph
     from smoothgraph.learner import GraphLearner
 
-    parameters = {name: options[name] for name in GraphLearner().get_params() if name in options}
+    parameters = {name: options[name] for name in GraphLearner().get_params(deep=False) if name in options}
+    if "model" in parameters:
+        parameters["model"] = _model(options)
     if parameters.get("prior") is not None:
         parameters["prior"] = read_graph(parameters["prior"]).W
     if "scale" in parameters:
         parameters["scale"] = _number_or_text(parameters["scale"])
     return progress.watch(lambda: GraphLearner(**parameters, verbose=progress).fit(X))
+
+
+def _model(options: dict[str, Any]):
+    """The model that --model names, with those of its parameters that the user has set."""
+    from smoothgraph.models import model_of
+
+    own = {name: options[name] for name in MODEL_OPTIONS if options[name] is not None and options[name] is not False}
+    return model_of(options["model"], **own)
 
 
 def _number_or_text(text: str | None) -> float | str | None:
@@ -132,7 +143,7 @@ def _number_or_text(text: str | None) -> float | str | None:
 
 @app.command()
 def demo(
-    data: Annotated[Path | None, typer.Argument(help="Your own table; the digits of scikit-learn if not given.")] = None,
+    data: Annotated[Path | None, typer.Argument(help="A table of your own; the digits of scikit-learn if not given.")] = None,
     n_neighbors: Annotated[int, typer.Option("--n-neighbors", "-k", help="Wanted mean number of neighbours.")] = 10,
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder to write to.")] = Path("demo_output"),
 ) -> None:
@@ -144,9 +155,9 @@ def demo(
     """
     from smoothgraph import plots
     from smoothgraph.cli.report import Progress, learned, save_figure, show
-    from smoothgraph.io._files import need
     from smoothgraph.io.graphs import graph_metadata, write_graph
     from smoothgraph.io.tables import Table, read_table
+    from smoothgraph.optional import need
 
     need("matplotlib", "smoothgraph[plot]").use("Agg")
     with Progress() as progress:

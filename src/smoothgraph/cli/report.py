@@ -1,6 +1,6 @@
-"""What the command line shows: where the work is, and what came out.
+"""What the command line shows: the progress of the work, and its result.
 
-In: what the learner says, stage by stage; metadata of graphs. Out: lines and a status on stderr, tables or JSON on stdout.
+In: messages of the learner, stage by stage; metadata of graphs. Out: lines and a status on stderr, tables or JSON on stdout.
 """
 
 import json
@@ -15,11 +15,12 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-REDRAWS = 4  # per second
+REDRAWS = 4  # of the status, per second: enough to see that work goes on
+PIPE_WIDTH = 200  # letters in a line of a table, where the output is no terminal and so has no width of its own
 
 
 class Progress:
-    """Listens to the stages: a line for whatever is said and, on a terminal, a status that counts the seconds below it."""
+    """Shows the stages: a line for each message and, on a terminal, a status below the lines that counts the seconds."""
 
     def __init__(self, quiet: bool = False):
         self.console = Console(stderr=True, quiet=quiet, highlight=False)
@@ -36,7 +37,7 @@ class Progress:
         self.live.stop()
 
     def __call__(self, stage: str, text: str) -> None:
-        """A stage begins (empty text), or says something."""
+        """Take a message of a stage; an empty text says that the stage begins."""
         if stage != self.stage:
             self.stage, self.stage_begin = stage, time.perf_counter()
         self.text = text
@@ -45,7 +46,7 @@ class Progress:
             self.console.print(line, soft_wrap=True)
 
     def watch(self, work: Callable[[], Any]) -> tuple[Any, bool]:
-        """What `work` returns, and whether it warned that it did not converge. Its warnings become lines."""
+        """(what `work` returns, whether it warned that it did not converge). Its warnings are shown as lines."""
         from sklearn.exceptions import ConvergenceWarning
 
         with warnings.catch_warnings(record=True) as caught:
@@ -63,7 +64,7 @@ class Progress:
 
 
 def show(facts: dict[str, Any], lines, *, as_json: bool, quiet: bool) -> None:
-    """The facts as JSON, or their lines (name, value) as a table, or nothing."""
+    """Print the facts as JSON, or the lines (name, value) as a table, or nothing."""
     if as_json:
         print(json.dumps(facts, indent=2, ensure_ascii=False))
     elif not quiet:
@@ -72,25 +73,33 @@ def show(facts: dict[str, Any], lines, *, as_json: bool, quiet: bool) -> None:
         table.add_column(overflow="fold")
         for name, value in lines:
             table.add_row(name, Text(value))
-        wide = None if sys.stdout.isatty() else 200  # a pipe has no width
-        Console(highlight=False, width=wide).print(table)
+        width = None if sys.stdout.isatty() else PIPE_WIDTH
+        Console(highlight=False, width=width).print(table)
 
 
 def learned(metadata: dict[str, Any]):
     """What was learned, and how, as lines (name, value)."""
-    wanted, n = metadata["parameters"], metadata["n"]
-    by_hand = wanted.get("theta") is not None or wanted.get("alpha") is not None or wanted.get("model") in ("hard", "soft")
-    alone, joining = metadata.get("n_isolated"), metadata.get("n_joining")
-    yield "nodes", f"{n:,}" + (f" ({alone:,} without edges)" if alone else "")
+    isolated, bridges = metadata.get("n_isolated"), metadata.get("n_bridges")
+    yield "nodes", f"{metadata['n']:,}" + (f" ({isolated:,} without edges)" if isolated else "")
     yield "edges", f"{metadata['n_edges']:,}"
-    yield "neighbours per node", f"{metadata['n_neighbors']:.3f}" + ("" if by_hand else f" (wanted {wanted['n_neighbors']})")
+    wanted = f" (wanted {metadata['parameters']['n_neighbors']})" if _has_wanted_number(metadata) else ""
+    yield "neighbours per node", f"{metadata['n_neighbors']:.3f}{wanted}"
     if "gap" in metadata:  # else it is a nearest-neighbour graph
         yield from _proof(metadata)
-    yield "connected components", f"{metadata['n_components']:,}" + (f" ({joining:,} edges join parts)" if joining else "")
+    yield "connected components", f"{metadata['n_components']:,}" + (f" (connected by {bridges:,} bridges)" if bridges else "")
     yield "seconds", ", ".join(f"{stage} {seconds:.3f}" for stage, seconds in metadata["seconds"].items())
 
 
+def _has_wanted_number(metadata):
+    """Whether the graph was to have `n_neighbors` neighbours per node: not if θ was given, nor if its model has no θ."""
+    parameters = metadata["parameters"]
+    given = parameters.get("theta") is not None or parameters.get("alpha") is not None
+    without_theta = "gap" in metadata and metadata["theta"] is None
+    return not given and not without_theta
+
+
 def _proof(metadata):
+    """How near the graph is to the optimum, as lines (name, value)."""
     bounds, certified, n = metadata["theta_bounds"], metadata["n"] - metadata["n_incomplete"], metadata["n"]
     recall = "" if metadata["recall"] == 1.0 else f", recall {metadata['recall']:.4f} (estimated)"
     if metadata["theta"] is not None:
@@ -100,43 +109,45 @@ def _proof(metadata):
 
 
 def facts_of(W) -> dict[str, Any]:
-    """What can be seen of a graph itself."""
+    """What can be counted in a graph itself."""
     import numpy as np
-    from scipy.sparse.csgraph import connected_components
 
-    degrees = np.diff(W.indptr)
+    from smoothgraph.uses.graphs import components
+
+    counts = np.diff(W.indptr)
     return {
         "n": W.shape[0],
         "n_edges": W.nnz // 2,
-        "degree": {"mean": float(degrees.mean()), "median": float(np.median(degrees)), "max": int(degrees.max(initial=0))},
+        "n_neighbors": {"mean": float(counts.mean()), "median": float(np.median(counts)), "max": int(counts.max(initial=0))},
         "weight": {"min": float(W.data.min(initial=np.inf)), "max": float(W.data.max(initial=0.0)), "sum": float(W.sum())},
-        "n_isolated": int(np.count_nonzero(degrees == 0)),
-        "n_components": int(connected_components(W, directed=False, return_labels=False)),
+        "n_isolated": int(np.count_nonzero(counts == 0)),
+        "n_components": int(components(W)[0]),
     }
 
 
 def seen(facts: dict[str, Any]):
     """The facts of a graph as lines (name, value)."""
-    degree, weight = facts["degree"], facts["weight"]
+    count, weight = facts["n_neighbors"], facts["weight"]
     yield "nodes", f"{facts['n']:,}" + (f" ({facts['n_isolated']:,} without edges)" if facts["n_isolated"] else "")
     yield "edges", f"{facts['n_edges']:,}"
-    yield "neighbours per node", f"mean {degree['mean']:.3f}, median {degree['median']:g}, at most {degree['max']:,}"
+    yield "neighbours per node", f"mean {count['mean']:.3f}, median {count['median']:g}, at most {count['max']:,}"
     yield "weights", f"{weight['min']:.4g} to {weight['max']:.4g}, sum {weight['sum']:.6g}"
     yield "connected components", f"{facts['n_components']:,}"
 
 
 def differences(A, B) -> dict[str, Any]:
-    """How two graphs on the same nodes differ."""
+    """How two graphs on the same nodes differ; A is the one that the difference is relative to."""
+    from smoothgraph.uses.quality import relative_l1
+
     edges_a, edges_b = A.nnz // 2, B.nnz // 2
     shared = (A != 0).multiply(B != 0).nnz // 2
-    total = float(abs(A).sum())
     return {
         "n": A.shape[0],
         "edges": [edges_a, edges_b],
         "shared": shared,
         "only": [edges_a - shared, edges_b - shared],
         "jaccard": shared / (edges_a + edges_b - shared) if edges_a + edges_b else 1.0,
-        "relative_l1": float(abs(A - B).sum()) / total if total else float(B.nnz > 0),
+        "relative_l1": relative_l1(B, A) if A.nnz else float(B.nnz > 0),
         "largest_difference": float(abs(A - B).max()),
     }
 
@@ -152,8 +163,9 @@ def compared(facts: dict[str, Any]):
 
 
 def save_figure(figure, path) -> None:
-    """Write a figure to a file that is whole or not there."""
-    from smoothgraph.io._files import need, replacing
+    """Write a figure to a file, which is complete or not there, and close the figure."""
+    from smoothgraph.io._files import replacing
+    from smoothgraph.optional import need
 
     kinds = figure.canvas.get_supported_filetypes()
     if path.suffix.lower().lstrip(".") not in kinds:

@@ -1,4 +1,4 @@
-"""`propagate` and `embed`: what graphs are for."""
+"""`propagate` and `embed`: the commands that use a graph."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,10 +11,10 @@ from smoothgraph.cli.app import NOT_CONVERGED, GraphFile, Json, Quiet, app
 @app.command()
 def propagate(
     graph: GraphFile,
-    labels: Annotated[Path, typer.Argument(metavar="LABELS", help="A table with columns id and label, of some of the nodes.")],
+    labels: Annotated[Path, typer.Argument(metavar="LABELS", help="A table with columns id and label, for some of the nodes.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="Labels of all nodes: .csv or .parquet.")],
-    id_column: Annotated[str, typer.Option(help="Column of LABELS with the ids, or numbers from 0 on, of nodes.")] = "id",
-    label_column: Annotated[str, typer.Option(help="Column of LABELS with the labels; empty is none.")] = "label",
+    id_column: Annotated[str, typer.Option(help="Column of LABELS with the ids of nodes, or their numbers from 0 on.")] = "id",
+    label_column: Annotated[str, typer.Option(help="Column of LABELS with the labels; an empty entry is no label.")] = "label",
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -44,7 +44,7 @@ def propagate(
     lines = [
         ("nodes", f"{facts['n']:,}"),
         ("labels given", f"{facts['n_given']:,} of {len(facts['classes'])} classes"),
-        ("nodes reached", f"{facts['n_reached']:,} (the others are in parts of the graph without a label)"),
+        ("nodes reached", f"{facts['n_reached']:,} (the others are in components without a label)"),
         ("nodes of each class", ", ".join(f"{name} {count:,}" for name, count in facts["classes"].items())),
     ]
     show(facts, lines, as_json=as_json, quiet=quiet)
@@ -56,7 +56,7 @@ def propagate(
 def embed(
     graph: GraphFile,
     output: Annotated[Path, typer.Option("--output", "-o", help="Coordinates of the nodes: .csv or .parquet.")],
-    n_components: Annotated[int, typer.Option(help="Coordinates of a node.", min=1)] = 2,
+    n_components: Annotated[int, typer.Option(help="Number of coordinates of a node.", min=1)] = 2,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:

@@ -1,4 +1,4 @@
-"""Data sets: each function loads one, from SMOOTHGRAPH_DATA, the user's cache, or its public source.
+"""Data sets: each function loads one, from the folder SMOOTHGRAPH_DATA, the user's cache, or its public source.
 
 >>> from smoothgraph import datasets
 >>> [entry.name for entry in datasets.list_datasets()][:4]
@@ -41,7 +41,7 @@ __all__ = [
 
 
 class Entry(NamedTuple):
-    """A data set as `list_datasets` shows it: the name of its function, its shape, and whether its files are here."""
+    """A data set in the list: the name of its function, its shape, whether its files are on this machine, what it is about."""
 
     name: str
     shape: tuple[int, int]
@@ -50,7 +50,7 @@ class Entry(NamedTuple):
 
 
 def list_datasets() -> list[Entry]:
-    """What there is, and what of it is on this machine."""
+    """All data sets, and whether they are on this machine."""
     return [
         _entry("mnist", (60_000, 784), "handwritten digits", *sources.MNIST_TRAIN),
         _entry("usps", (9_298, 256), "handwritten digits", sources.USPS),

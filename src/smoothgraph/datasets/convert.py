@@ -1,4 +1,4 @@
-"""Public files → the layout that the loaders read. Each function takes the downloaded paths and the path to write."""
+"""Public files → the files that the loaders read. Each function takes the paths of the downloads and the path to write."""
 
 import bz2
 import gzip
@@ -7,12 +7,17 @@ import zipfile
 
 import numpy as np
 
+from smoothgraph.optional import need
+
+EXTRA = "smoothgraph[datasets]"
+
 
 def _pairs(text: str) -> list[str]:
     return [text[i : i + 2] for i in range(0, len(text), 2)]
 
 
-# The molecules' columns: how often each occurs in the SMILES string, without overlaps. Cl, Br and [nH] count as L, R, h.
+# The columns of the molecules count how often each of these occurs in a SMILES string, without overlaps. L, R and h stand for
+# Cl, Br and [nH].
 MOLECULE_FEATURES = [
     *"cC()1O2=nN3SF-sLoh#4R5",
     *_pairs("ccc1c()cCCO)=OC(c2(=1c(C2cC)nc)C)NCONC2)OCCcc3(N)n1CNcn1cnF)C1nnOc3c)(1n-c(FCN1)=C2C(-2nn2C2"),
@@ -23,7 +28,7 @@ def usps(downloads, target):
     """LIBSVM text, values in [-1, 1], digits 1 to 10 → HDF5, values in [0, 1], digits 0 to 9."""
     from sklearn.datasets import load_svmlight_file
 
-    with needs_h5py().File(target, "w") as file:
+    with need("h5py", EXTRA).File(target, "w") as file:
         for part, path in zip(("train", "test"), downloads, strict=True):
             with bz2.open(path) as stream:
                 X, y = load_svmlight_file(stream, n_features=256)
@@ -31,30 +36,19 @@ def usps(downloads, target):
             file[f"{part}/target"] = y.astype(np.int32) - 1
 
 
-def needs_h5py():
-    """h5py, or an error that says how to get it."""
-    try:
-        import h5py
-    except ImportError as error:
-        raise ImportError("USPS is an HDF5 file, and reading it needs h5py: pip install 'smoothgraph[datasets]'.") from error
-    return h5py
-
-
 def att_faces(downloads, target):
-    """A zip of s1/1.pgm … s40/10.pgm."""
+    """A zip of the images s1/1.pgm to s40/10.pgm."""
     _images(downloads[0], target, lambda s, i: f"s{s}/{i}.pgm", range(1, 41), range(1, 11))
 
 
 def coil20(downloads, target):
-    """A zip of obj1__0.png … obj20__71.png."""
+    """A zip of the images obj1__0.png to obj20__71.png."""
     _images(downloads[0], target, lambda s, i: f"obj{s}__{i}.png", range(1, 21), range(72))
 
 
 def _images(path, target, name, subjects, numbers):
-    try:
-        from PIL import Image
-    except ImportError as error:
-        raise ImportError("Reading these images needs pillow: pip install 'smoothgraph[datasets]'.") from error
+    """The images called name(subject, number) in a zip, and their subjects as labels."""
+    open_image = need("PIL.Image", EXTRA).open
     images, labels = [], []
     with zipfile.ZipFile(path) as archive:
         members = {"/" + member: member for member in archive.namelist()}
@@ -62,17 +56,17 @@ def _images(path, target, name, subjects, numbers):
             for number in numbers:
                 wanted = "/" + name(subject, number)
                 member = next(member for full, member in members.items() if full.endswith(wanted))
-                with Image.open(io.BytesIO(archive.read(member))) as image:
+                with open_image(io.BytesIO(archive.read(member))) as image:
                     images.append(np.asarray(image.convert("L")))
                 labels.append(subject)
     _write(target, images=np.stack(images), labels=np.array(labels))
 
 
 def words(downloads, target, n=10_000):
-    """The first n plain words of a word2vec text file, which is in the order of frequency."""
+    """The first n words of only ASCII letters in a word2vec text file, where the most frequent words come first."""
     kept, vectors = [], []
     with gzip.open(downloads[0], "rt", encoding="utf-8") as lines:
-        next(lines)  # how many there are
+        next(lines)  # the first line holds the number of words
         for line in lines:
             word, *vector = line.rstrip().split(" ")
             if word.isascii() and word.isalpha():
@@ -84,17 +78,17 @@ def words(downloads, target, n=10_000):
 
 
 def forest_cover(downloads, target):
-    """Comma-separated integers, the cover type last."""
+    """Comma-separated integers; the last column is the cover type."""
     with gzip.open(downloads[0], "rt") as lines:
         table = np.loadtxt(lines, delimiter=",", dtype=np.int16)
     _write(target, X=table[:, :-1], y=table[:, -1].astype(np.uint8))
 
 
 def molecules(downloads, target):
-    """A column of SMILES strings → counts of characters and pairs of characters. Takes a minute or two."""
+    """A column of SMILES strings → counts of characters and pairs of characters. It takes a minute or two."""
     rows = []
     with downloads[0].open(encoding="ascii") as lines:
-        next(lines)  # the names of the columns
+        next(lines)  # the first line holds the names of the columns
         for line in lines:
             smiles = line.split(",")[0].strip().replace("Cl", "L").replace("Br", "R").replace("[nH]", "h")
             rows.append(bytes(map(smiles.count, MOLECULE_FEATURES)))
@@ -103,7 +97,7 @@ def molecules(downloads, target):
 
 
 def census(downloads, target):
-    """The zip's comma-separated table, without its first column, the case's number."""
+    """A zip with a comma-separated table; its first column, the number of the case, is left out."""
     with zipfile.ZipFile(downloads[0]) as archive:
         member = next(name for name in archive.namelist() if name.endswith("USCensus1990.data.txt"))
         with archive.open(member) as lines:
@@ -115,5 +109,5 @@ def census(downloads, target):
 
 
 def _write(target, **arrays):
-    with target.open("wb") as stream:  # a path would get another ending
+    with target.open("wb") as stream:  # np.savez would add .npz to the name of a path
         np.savez_compressed(stream, **arrays)

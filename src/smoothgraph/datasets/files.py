@@ -1,7 +1,8 @@
-"""Where the files of the data sets are: a file's name → its path, downloaded and converted if it must be.
+"""Where the files of the data sets are. In: a `File`. Out: its path, after a download and a conversion if these are needed.
 
-A file is looked for in the folder named by SMOOTHGRAPH_DATA, then in the user's cache; then it is downloaded from its public
-source into the cache, its checksum compared where one is known, and brought into the layout that the loaders read.
+A file is looked for in the folder that SMOOTHGRAPH_DATA names, then in the user's cache. If it is in neither, it is downloaded
+from its public source into the cache, its checksum is compared where one is known, and it is converted to the form that the
+loaders read.
 """
 
 import hashlib
@@ -11,10 +12,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from smoothgraph.optional import need
+
 
 @dataclass(frozen=True)
 class Download:
-    """A public file: its address, its checksum as "sha256:…" or "md5:…" (None where none is published), its name here."""
+    """A public file: its address, its checksum as "sha256:…" or "md5:…" (None if none is published), its name in the cache."""
 
     url: str
     checksum: str | None
@@ -23,9 +26,9 @@ class Download:
 
 @dataclass(frozen=True)
 class File:
-    """A file of a data set: `path` in the layout, and what it is made from.
+    """A file of a data set: its `path` below the folder of data, and the downloads that it is made from.
 
-    `convert(downloads, target)` writes the layout's file; None means that the one download is the file itself.
+    `convert(downloads, target)` makes it from the downloads; None means that the only download is the file itself.
     """
 
     path: str
@@ -34,7 +37,7 @@ class File:
 
 
 def cache_folder() -> Path:
-    """Where this system's users keep what can be downloaded again."""
+    """The folder where this operating system keeps files that can be downloaded again."""
     if sys.platform == "win32":
         return Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local")) / "smoothgraph" / "Cache"
     if sys.platform == "darwin":
@@ -43,14 +46,14 @@ def cache_folder() -> Path:
 
 
 def find(file: File) -> Path | None:
-    """The file's path if it is on this machine."""
+    """The file's path if it is on this machine, else None."""
     named = os.environ.get("SMOOTHGRAPH_DATA")
     folders = [Path(named)] if named else []
     return next((folder / file.path for folder in [*folders, cache_folder()] if (folder / file.path).is_file()), None)
 
 
 def get(file: File) -> Path:
-    """The file's path; downloads it into the cache if need be."""
+    """The file's path; the file is downloaded into the cache if it is not on this machine."""
     here = find(file)
     if here is not None:
         return here
@@ -74,25 +77,24 @@ def get(file: File) -> Path:
 
 
 def _download(file: File, download: Download) -> Path:
-    """The downloaded file, with the right checksum. One that somebody put there by hand is taken as well."""
+    """The path of the downloaded file, its checksum compared. A file that the user put there by hand is taken as well."""
     path = _downloads() / download.name
     if not path.is_file():
         try:
-            import pooch
+            pooch = need("pooch", "smoothgraph[datasets]")
         except ImportError as error:
-            reason = "Downloading needs pooch: pip install 'smoothgraph[datasets]'."
-            raise FileNotFoundError(_missing(file, reason)) from error
+            raise FileNotFoundError(_missing(file, f"It cannot be downloaded. {error}.")) from error
         try:
             pooch.retrieve(download.url, download.checksum, fname=path.name, path=path.parent, progressbar=sys.stderr.isatty())
-        except OSError as error:  # what requests raises is one
+        except OSError as error:  # the errors of requests are OSErrors too
             path.unlink(missing_ok=True)
-            raise FileNotFoundError(_missing(file, f"Downloading failed: {error}")) from error
+            raise FileNotFoundError(_missing(file, f"The download failed: {error}")) from error
     if download.checksum is not None:
         kind, wanted = download.checksum.split(":")
         with path.open("rb") as stream:
             seen = hashlib.file_digest(stream, kind).hexdigest()
         if seen != wanted:
-            raise ValueError(f"{path} has the {kind} checksum {seen}, not {wanted}: delete it and fetch {download.url} again.")
+            raise ValueError(f"{path} has the {kind} checksum {seen}, not {wanted}: delete it and get {download.url} again.")
     return path
 
 
@@ -101,13 +103,14 @@ def _downloads() -> Path:
 
 
 def _missing(file: File, reason: str) -> str:
+    """What to tell a user who lacks the file: where it was looked for, and how to get it by hand."""
     named = os.environ.get("SMOOTHGRAPH_DATA")
-    places = f"the folder named by SMOOTHGRAPH_DATA ({named or 'not set'}) nor in {cache_folder()}"
+    places = f"the folder that SMOOTHGRAPH_DATA names ({named or 'not set'}) nor in {cache_folder()}"
     lines = [f"{file.path} is neither in {places}. {reason}"]
     if file.downloads:
-        lines.append("To fetch it by hand:")
+        lines.append("To download it by hand:")
         for download in file.downloads:
-            lines.append(f"  get {download.url} ({download.checksum or 'no checksum known'})")
+            lines.append(f"  get {download.url} ({download.checksum or 'no checksum is known'})")
             lines.append(f"  put it at {_downloads() / download.name}")
-    lines.append(f"Or put a finished file at {cache_folder() / file.path}.")
+    lines.append(f"Or put the converted file at {cache_folder() / file.path}.")
     return "\n".join(lines)

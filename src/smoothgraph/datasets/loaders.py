@@ -1,4 +1,4 @@
-"""The data sets: one function each, a `Dataset` comes out. Values and dtypes are those of the files."""
+"""The data sets: one function for each, which returns a `Dataset`. Values and dtypes are those of the files."""
 
 import gzip
 from dataclasses import dataclass
@@ -6,13 +6,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from smoothgraph.datasets import sources
-from smoothgraph.datasets.convert import needs_h5py
 from smoothgraph.datasets.files import File, get
+from smoothgraph.optional import need
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """Samples and what is known of them.
+    """Samples and what is known about them.
 
     Attributes
     ----------
@@ -20,8 +20,8 @@ class Dataset:
     y : (n,): the class of each sample, or None.
     names : (n,): the name of each sample, such as a word, or None.
     features : (d,): the name of each column, or None.
-    image_shape : (rows, columns) that a row of X (for maps: a column) is reshaped to, to be looked at, or None.
-    name, description, source, license : what it is, where it comes from, and what may be done with it as far as we know.
+    image_shape : (rows, columns) of the image that a row of X holds (of `spherical_maps`: a column of X), or None.
+    name, description, source, license : what it is, where it comes from, and what its license allows as far as we know.
     """
 
     X: np.ndarray
@@ -36,7 +36,7 @@ class Dataset:
 
 
 def mnist(part: str = "train") -> Dataset:
-    """Handwritten digits, 28×28: 60,000 in part "train", 10,000 in "test", and "all" of them. X is uint8 (n, 784)."""
+    """Handwritten digits, 28×28, uint8: 60,000 in part "train", 10,000 in part "test", or "all" of them."""
     files = {"train": sources.MNIST_TRAIN, "test": sources.MNIST_TEST}
     X, y = [], []
     for name in _parts(part):
@@ -61,14 +61,15 @@ def _parts(part):
 
 
 def _idx(file: File, head: int) -> np.ndarray:
+    """The values of an idx file, which follow after `head` bytes."""
     with gzip.open(get(file)) as stream:
         return np.frombuffer(stream.read(), np.uint8, offset=head)
 
 
 def usps(part: str = "all") -> Dataset:
-    """Handwritten digits of the US Postal Service, 16×16 in [0, 1]: 7,291 in part "train", 2,007 in "test", "all" of them."""
+    """Digits of the US Postal Service, 16×16, from 0 to 1: 7,291 in part "train", 2,007 in part "test", or "all" of them."""
     parts = _parts(part)
-    with needs_h5py().File(get(sources.USPS)) as file:
+    with need("h5py", "smoothgraph[datasets]").File(get(sources.USPS)) as file:
         X = np.concatenate([file[f"{name}/data"][:] for name in parts])
         y = np.concatenate([file[f"{name}/target"][:] for name in parts])
     return Dataset(
@@ -113,13 +114,14 @@ def _images(file: File, **about) -> Dataset:
 def words() -> Dataset:
     """GloVe vectors (100 numbers, float32) of the 10,000 most frequent words, the most frequent first; `names` are the words.
 
-    A download takes the order of GloVe's own text; the file may have been made with another list of frequent words.
+    A file made from a download has the order of GloVe's own text; a file from elsewhere may follow another list of frequent
+    words.
     """
     return _words(sources.WORDS, "words", "GloVe 6B vectors of the 10,000 most frequent words")
 
 
 def words_sample() -> Dataset:
-    """GloVe vectors of 100,000 words drawn from all: the hard case for a neighbour search, with hubs. Not to be downloaded."""
+    """GloVe vectors of 100,000 words drawn at random: with hubs, hard for a neighbour search. It has no public source."""
     return _words(sources.WORDS_SAMPLE, "words_sample", "GloVe 6B vectors of 100,000 words drawn at random")
 
 
@@ -147,7 +149,8 @@ def forest_cover() -> Dataset:
 def molecules() -> Dataset:
     """1,584,663 molecules × 68 counts of characters and pairs of characters in their SMILES strings, uint8; many are equal.
 
-    It stands in for the US census of 1990 where that cannot be had: as wide, more than a million rows, small integers, ties.
+    It can replace the US census of 1990 where that is not available: it has as many columns, more than a million rows, small
+    integers, and ties.
     """
     with np.load(get(sources.MOLECULES)) as arrays:
         X, features = arrays["X"], arrays["features"]
@@ -163,12 +166,12 @@ def molecules() -> Dataset:
 
 
 def census() -> Dataset:
-    """US census of 1990: 2,458,285 people × 68 small integers. Nothing is put in its place: `molecules` is much like it."""
+    """US census of 1990: 2,458,285 people × 68 small integers. It is never replaced silently; `molecules` is similar."""
     try:
         path = get(sources.CENSUS)
     except FileNotFoundError as error:
         raise FileNotFoundError(
-            f"{error}\nWhere the census cannot be had, smoothgraph.datasets.molecules() stands in for it: 1.58M × 68."
+            f"{error}\nWhere the census is not available, smoothgraph.datasets.molecules() can replace it: 1.58M × 68."
         ) from error
     with np.load(path) as arrays:
         X, features = arrays["X"], arrays["features"]

@@ -1,8 +1,8 @@
-"""Which files each data set has, and where the public gets them.
+"""Which files each data set has, and from which public addresses they come.
 
 Checksums are those of the public files: as published by scikit-learn (forest cover), by the repository that holds the file
-(molecules), by gensim (words), by torchvision (USPS), and as found in many projects (MNIST). The spectra are taken from the
-project's results as they are. AT&T, Columbia and UCI publish none.
+(molecules), by gensim (words), by torchvision (USPS), and as found in many projects (MNIST). The spectra are
+taken unchanged from the results of the deepsphere project. AT&T, Columbia and UCI publish no checksums.
 """
 
 from smoothgraph.datasets import convert

@@ -1,7 +1,8 @@
 """Graphs → the objects of other libraries.
 
-In: a symmetric scipy CSR matrix W of weights, or a fitted learner where distances are wanted too. Out: the same graph as the
-other library has it, nodes in the same order. Each of these packages is optional and imported where it is used.
+In: a symmetric scipy CSR matrix W of weights, or a fitted learner where distances are needed too. Out: the same graph as an
+object of the other library, with the nodes in the same order. Each of these libraries is optional, and imported where it is
+used.
 """
 
 from typing import Any
@@ -9,13 +10,13 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from smoothgraph.io._files import need
-
-BLOCK = 1 << 16  # edges whose distances are measured together
+from smoothgraph.optional import need
+from smoothgraph.parallel import Threads
+from smoothgraph.uses.graphs import components
 
 
 def to_networkx(W, ids=None):
-    """A `networkx.Graph` with an attribute `weight` of its edges. Nodes are called by their ids, or 0 to n − 1."""
+    """A `networkx.Graph` with an edge attribute `weight`. Nodes are called by their ids, or 0 to n − 1 without ids."""
     networkx = need("networkx", "networkx")
     names = list(range(W.shape[0])) if ids is None else np.asarray(ids).tolist()
     edges = sp.triu(W).tocoo()
@@ -68,22 +69,22 @@ def to_pygsp(W, coords=None):
 
 
 def to_anndata(adata, learner, key_added: str | None = None):
-    """Give an AnnData the learned graph where scanpy looks for it: leiden, umap, diffmap then run on it.
+    """Put the learned graph into an AnnData, where scanpy looks for it: leiden, umap and diffmap then use it.
 
     In place of `sc.pp.neighbors(adata, n_neighbors=15)`: `to_anndata(adata, GraphLearner(15).fit(adata.obsm["X_pca"]))`.
 
     Parameters
     ----------
-    adata : the AnnData whose cells the learner was fitted on, in the same order. It is changed, and returned.
+    adata : the AnnData with the cells that the learner was fitted on, in the same order. It is changed, and returned.
     learner : a fitted GraphLearner.
-    key_added : as in scanpy: entries are called `key_added`, `key_added_connectivities`, `key_added_distances`, instead of
-        neighbors, connectivities, distances.
+    key_added : as in scanpy: the entries are called `key_added`, `key_added_connectivities` and `key_added_distances`, instead
+        of neighbors, connectivities and distances.
     """
     W = learner.graph_
     if adata.n_obs != W.shape[0]:
         raise ValueError(f"adata has {adata.n_obs} cells, the learner was fitted on {W.shape[0]} samples.")
     prefix = "" if key_added is None else f"{key_added}_"
-    entry = neighbors_entry({"parameters": learner.get_params(), "n_neighbors": learner.n_neighbors_}, prefix)
+    entry = neighbors_entry({"parameters": learner.get_params(deep=False), "n_neighbors": learner.n_neighbors_}, prefix)
     adata.obsp[f"{prefix}connectivities"] = W.copy()
     adata.obsp[f"{prefix}distances"] = edge_distances(learner)
     adata.uns[key_added or "neighbors"] = entry
@@ -103,40 +104,39 @@ def neighbors_entry(metadata: dict[str, Any], prefix: str = "") -> dict[str, Any
 
 
 def edge_distances(learner) -> sp.csr_matrix:
-    """The distances (not squared) of the samples that an edge joins, stored where the learned graph has its weights.
+    """The distances (not squared) between the two samples of each edge, stored where the learned graph has its weights.
 
-    With metric="cosine" they are between rows scaled to length 1. A distance of 0 is stored as one.
+    With metric="cosine" they are between rows scaled to length 1. A distance of 0 is stored as an entry.
     """
-    W, samples = learner.graph_, learner._samples
-    if getattr(samples, "sparse", False):
+    W, distances = learner.graph_, learner.distances_
+    if not distances.can_search:
         raise ValueError("The learner was given allowed edges and does not keep their distances: take them from your matrix.")
     rows = np.repeat(np.arange(W.shape[0], dtype=np.int32), np.diff(W.indptr))
-    columns = W.indices.astype(np.int32)
-    z = np.empty(W.nnz, samples.dtype)
-    for begin in range(0, W.nnz, BLOCK):
-        part = slice(begin, begin + BLOCK)
-        z[part] = samples.distances(samples.own(rows[part]), columns[part, None])[:, 0]
+    z = distances.of_pairs(rows, W.indices.astype(np.int32), threads=Threads(learner.n_jobs))
     return sp.csr_matrix((np.sqrt(z, dtype=np.float64), W.indices.copy(), W.indptr.copy()), shape=W.shape)
 
 
 def umap_knn(X, n_neighbors: int = 15, *, metric: str = "euclidean", neighbors: Any = "auto", random_state=None):
-    """Our neighbour lists as UMAP takes them, (indices, distances) with self first: `UMAP(precomputed_knn=umap_knn(X))`."""
+    """Our neighbour lists as UMAP takes them: `UMAP(precomputed_knn=umap_knn(X))`.
+
+    Out: (indices, distances), each (n, n_neighbors), where the first neighbour of a sample is the sample itself.
+    """
     from sklearn.utils.validation import check_array
 
     from smoothgraph._checks import float_type
-    from smoothgraph.neighbors import choose_backend, find_neighbors
-    from smoothgraph.samples import Samples
+    from smoothgraph.distances import distances_of
+    from smoothgraph.neighbors import find_neighbors
 
     X = check_array(X, accept_sparse="csr", dtype=float_type(X), order="C", ensure_min_samples=n_neighbors + 1)
-    samples = Samples(X, metric)
-    lists = find_neighbors(samples, n_neighbors - 1, choose_backend(neighbors, samples, random_state))
-    itself = np.arange(samples.n, dtype=np.int32)[:, None]
+    found = find_neighbors(distances_of(X, metric), n_neighbors - 1, neighbors, random_state=random_state, threads=Threads())
+    lists = found.by_rows()
+    itself = np.arange(X.shape[0], dtype=np.int32)[:, None]
     indices = np.concatenate([itself, lists.indices], axis=1)
     return indices, np.concatenate([np.zeros(itself.shape, np.float32), np.sqrt(lists.distances).astype(np.float32)], axis=1)
 
 
 def umap_embedding(W, n_components: int = 2, *, min_dist: float = 0.1, n_epochs: int | None = None, random_state=None):
-    """UMAP's layout (n, n_components) of the graph W, taken as its fuzzy set of neighbours in place of UMAP's own."""
+    """UMAP's layout (n, n_components) of the graph W, which takes the place of UMAP's own graph of neighbours."""
     umap = need("umap.umap_", "umap-learn")
     from sklearn.utils import check_random_state
 
@@ -144,7 +144,7 @@ def umap_embedding(W, n_components: int = 2, *, min_dist: float = 0.1, n_epochs:
     fuzzy = sp.coo_matrix(W, dtype=np.float32)
     fuzzy.data /= fuzzy.data.max()
     layout, _ = umap.simplicial_set_embedding(
-        data=np.zeros((W.shape[0], 1), np.float32),  # it is looked at only where the graph falls into parts
+        data=np.zeros((W.shape[0], 1), np.float32),  # UMAP needs samples only for a spectral layout of several components
         graph=fuzzy,
         n_components=n_components,
         initial_alpha=1.0,
@@ -153,7 +153,7 @@ def umap_embedding(W, n_components: int = 2, *, min_dist: float = 0.1, n_epochs:
         gamma=1.0,
         negative_sample_rate=5,
         n_epochs=n_epochs,
-        init="random" if _parts(W) > 1 else "spectral",
+        init="random" if components(W)[0] > 1 else "spectral",
         random_state=check_random_state(random_state),
         metric="euclidean",
         metric_kwds={},
@@ -162,9 +162,3 @@ def umap_embedding(W, n_components: int = 2, *, min_dist: float = 0.1, n_epochs:
         output_dens=False,
     )
     return layout
-
-
-def _parts(W):
-    from scipy.sparse.csgraph import connected_components
-
-    return connected_components(W, directed=False, return_labels=False)

@@ -1,16 +1,16 @@
 """Graphs ↔ files.
 
-In and out: a symmetric scipy CSR matrix, with what is known about it: the ids and labels of its nodes, and metadata (how it was
-learned), a dict of plain values. The file's name says its kind:
+In and out: a symmetric scipy CSR matrix, the ids and labels of its nodes if there are any, and metadata (how it was learned), a
+dict of plain values that JSON can hold. The end of a file's name says its kind:
 
 - npz: what `scipy.sparse.load_npz` reads, with `ids`, `labels` and `metadata` (JSON) as further arrays.
 - parquet, csv: one row per edge: source, target (node numbers, source < target), weight; with ids, source_id and target_id. A
-  node without edges has a row with itself and weight 0, so that no node is lost. Parquet has n and the metadata in its schema;
-  csv has no place for metadata.
-- graphml: nodes named by their ids, an attribute `weight` of edges and `label` of nodes, the metadata as JSON.
+  node without edges has a row with itself as target and weight 0, so that no node is lost. Parquet has n and the metadata in
+  its schema; csv has no place for metadata.
+- graphml: nodes named by their ids, an edge attribute `weight`, a node attribute `label`, the metadata as JSON.
 - h5ad: an AnnData with obsp["connectivities"], obs, and uns["smoothgraph"] for the metadata.
 
-A file is written under another name and then renamed: it is whole, or it is not there.
+A file is written under another name and then renamed: it is complete, or it is not there.
 """
 
 import json
@@ -22,9 +22,12 @@ import numpy as np
 import scipy.sparse as sp
 
 import smoothgraph
-from smoothgraph.io._files import existing, need, replacing, suffix
+from smoothgraph.io._files import existing, replacing, suffix
 from smoothgraph.io.exports import neighbors_entry, to_networkx
 from smoothgraph.io.tables import plain
+from smoothgraph.optional import need
+from smoothgraph.symmetry import check_symmetric
+from smoothgraph.uses.graphs import one_per_node
 
 EXTRA = "smoothgraph[io]"
 
@@ -39,10 +42,17 @@ class StoredGraph(NamedTuple):
 
 
 def graph_metadata(learner) -> dict[str, Any]:
-    """How a fitted learner came by its graph, in plain values: version, parameters, θ, gap, recall, degree, certified nodes."""
+    """How a fitted learner got its graph, in plain values: version, parameters, θ, gap, recall, certified nodes, seconds.
+
+    "parameters" are those of the learner, with the model by its name. "model_parameters" are those in which the model differs
+    from the defaults: `smoothgraph.models.model_of(parameters["model"], **model_parameters)` makes it again.
+    """
+    model, model_parameters = _model_as_data(learner.model)
+    parameters = learner.get_params(deep=False) | {"model": model}
     facts = {
         "smoothgraph": smoothgraph.__version__,
-        "parameters": {name: _plain_value(value) for name, value in learner.get_params().items() if name != "verbose"},
+        "parameters": {name: _plain_value(value) for name, value in parameters.items() if name != "verbose"},
+        "model_parameters": model_parameters,
         "n": learner.graph_.shape[0],
         "n_edges": learner.graph_.nnz // 2,
         "n_neighbors": float(learner.n_neighbors_),
@@ -63,12 +73,28 @@ def graph_metadata(learner) -> dict[str, Any]:
         "status": str(learner.solution_.status),
         "n_iter": int(learner.n_iter_),
         "n_incomplete": int(learner.n_incomplete_),
-        "n_joining": 0 if learner.joining_edges_ is None else len(learner.joining_edges_),
+        "n_bridges": 0 if learner.bridges_ is None else len(learner.bridges_),
+    }
+
+
+def _model_as_data(model) -> tuple[str, dict[str, Any]]:
+    """(name, parameters that differ from the defaults of the model with this name)."""
+    from smoothgraph.models import model_of
+
+    if isinstance(model, str):
+        return model, {}
+    try:
+        defaults = model_of(model.name).get_params(deep=False)
+    except ValueError:  # the name of a user's own model is no shorthand: all parameters are told
+        defaults = {}
+    own = model.get_params(deep=False)
+    return model.name, {
+        name: _plain_value(value) for name, value in own.items() if name not in defaults or value != defaults[name]
     }
 
 
 def _plain_value(value):
-    """What JSON holds as it is; matrices and objects in words."""
+    """A value as JSON holds it; matrices and objects in words."""
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, np.generic):
@@ -84,7 +110,7 @@ def write_graph(path, W, *, ids=None, labels=None, metadata: dict[str, Any] | No
     Parameters
     ----------
     W : symmetric sparse matrix.
-    ids, labels : one per node, integers or text. Edge lists (parquet, csv) have no place for labels.
+    ids, labels : one for each node, integers or text. Edge lists (parquet, csv) have no place for labels.
     metadata : a dict of plain values, such as `graph_metadata(learner)`.
 
     Examples
@@ -99,28 +125,31 @@ def write_graph(path, W, *, ids=None, labels=None, metadata: dict[str, Any] | No
     """
     path = Path(path)
     W = _checked(W)
-    ids, labels = (_one_per_node(what, values, W.shape[0]) for what, values in (("ids", ids), ("labels", labels)))
+    ids, labels = (
+        None if values is None else plain(one_per_node(name, values, W.shape[0]))
+        for name, values in (("ids", ids), ("labels", labels))
+    )
     write = _writer(path)
     with replacing(path) as unfinished:
         write(unfinished, StoredGraph(W, ids, labels, dict(metadata or {})))
 
 
 def check_graph_path(path) -> None:
-    """Raise if `write_graph` could not write to this path, before an hour of work is done for it."""
+    """Raise the error that `write_graph` would end in for this path; to be called before an hour of work is done."""
     _writer(Path(path))
     if not Path(path).parent.is_dir() or not os.access(Path(path).parent, os.W_OK):
-        raise FileNotFoundError(f"{Path(path).parent} is no folder to write to: make it, or name another.")
+        raise FileNotFoundError(f"{Path(path).parent} is no folder that can be written to: make it, or name another.")
 
 
 def read_graph(path) -> StoredGraph:
     """Read a graph: a file of `write_graph`, a scipy .npz, an .mtx, an edge list, GraphML, or an h5ad with connectivities.
 
-    An edge list of others has columns source and target, node numbers from 0 on or names, and perhaps weight.
+    An edge list from elsewhere has columns source and target (node numbers from 0 on, or names), and may have a column weight.
     """
     path = existing(path)
     kind = suffix(path)
     if kind not in READERS:
-        raise ValueError(f"{path} is of no kind that holds a graph: use {_listed(READERS)}.")
+        raise ValueError(f"{path} is not of a kind that holds a graph: use {_listed(READERS)}.")
     stored = READERS[kind](path)
     W = stored.W
     if W.shape[0] != W.shape[1]:
@@ -142,21 +171,16 @@ def _listed(kinds):
 
 
 def _checked(W):
+    """W as CSR, square and symmetric, without stored zeros."""
     W = sp.csr_matrix(W)
     if W.shape[0] != W.shape[1]:
         raise ValueError(f"W has shape {W.shape}: a graph is a square matrix.")
-    if abs(W - W.T).sum() > 1e-9 * abs(W).sum():
-        raise ValueError("W is not symmetric: an undirected graph has each edge at both of its ends. Use W.maximum(W.T).")
+    if not W.has_canonical_format or (W.data == 0).any():
+        W = W.copy()
+        W.sum_duplicates()
+        W.eliminate_zeros()
+    check_symmetric(W, "W", "An undirected graph has each edge at both of its ends: use W.maximum(W.T).")
     return W
-
-
-def _one_per_node(what, values, n):
-    if values is None:
-        return None
-    values = plain(values)
-    if values.shape != (n,):
-        raise ValueError(f"{what} has shape {values.shape}: one for each of the {n} nodes is needed.")
-    return values
 
 
 # --- npz -------------------------------------------------------------------------------------------------------------------
@@ -172,7 +196,7 @@ def _write_npz(path, graph):
 def _read_npz(path):
     with np.load(path) as arrays:
         if not {"format", "shape", "data"} <= set(arrays.files):
-            raise ValueError(f"{path} is no sparse matrix of scipy: it has the arrays {', '.join(arrays.files)}.")
+            raise ValueError(f"{path} holds no sparse matrix of scipy: it has the arrays {', '.join(arrays.files)}.")
         ids, labels = (arrays[name] if name in arrays.files else None for name in ("ids", "labels"))
         metadata = json.loads(str(arrays["metadata"])) if "metadata" in arrays.files else {}
     return StoredGraph(sp.csr_matrix(sp.load_npz(path)), ids, labels, metadata)
@@ -189,7 +213,7 @@ def _read_mtx(path):
 
 def _edge_table(graph):
     pa = need("pyarrow", EXTRA)
-    edges = sp.triu(graph.W, k=0).tocsr().tocoo()  # by way of csr: rows in order
+    edges = sp.triu(graph.W, k=0).tocsr().tocoo()  # csr puts the edges in the order of their rows
     alone = np.flatnonzero(np.diff(graph.W.indptr) == 0)
     source, target = (np.concatenate([ends, alone]) for ends in (edges.row, edges.col))
     columns = {"source": source, "target": target, "weight": np.concatenate([edges.data, np.zeros(alone.size)])}
@@ -225,9 +249,9 @@ def _read_csv(path):
 
 
 def _from_edges(path, table, n):
-    """A graph from rows (source, target, weight); an edge may stand there once, or in both directions."""
+    """A graph from rows (source, target, weight); an edge may have one row, or one for each direction."""
     if not {"source", "target"} <= set(table.column_names):
-        raise ValueError(f"{path} is no edge list: it needs the columns source and target, and has {table.column_names}.")
+        raise ValueError(f"{path} is no edge list: it needs the columns source and target, but has {table.column_names}.")
     source, target = table["source"].to_numpy(), table["target"].to_numpy()
     weight = table["weight"].to_numpy().astype(np.float64) if "weight" in table.column_names else np.ones(len(source))
     ids = None
@@ -235,9 +259,9 @@ def _from_edges(path, table, n):
         ids, numbers = np.unique(np.concatenate([source, target]).astype(str), return_inverse=True)
         source, target = np.split(numbers, 2)
     elif source.size and min(source.min(), target.min()) < 0:
-        raise ValueError(f"{path} has negative node numbers: nodes count from 0.")
-    least = 1 + max(source.max(initial=-1), target.max(initial=-1))
-    n = least if n is None else n
+        raise ValueError(f"{path} has negative node numbers: the first node is 0.")
+    if n is None:
+        n = 1 + max(source.max(initial=-1), target.max(initial=-1))
     if "source_id" in table.column_names:
         source_id, target_id = (plain(table[name].to_numpy()) for name in ("source_id", "target_id"))
         ids = np.empty(n, np.result_type(source_id, target_id))
@@ -287,7 +311,7 @@ def _write_h5ad(path, graph):
 def _read_h5ad(path):
     adata = need("anndata", EXTRA).read_h5ad(path)
     if "connectivities" not in adata.obsp:
-        raise ValueError(f"{path} holds no graph: obsp['connectivities'] is missing, there is {list(adata.obsp)}.")
+        raise ValueError(f"{path} holds no graph: obsp['connectivities'] is missing, obsp has {list(adata.obsp)}.")
     described = json.loads(adata.uns.get("smoothgraph", "{}"))
     kind = described.get("ids", "U")
     ids = None if kind == "none" else np.asarray(adata.obs_names).astype(np.int64 if kind == "i" else str)

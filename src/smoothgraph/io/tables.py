@@ -1,7 +1,8 @@
 """Files and data frames → samples.
 
-In: a file of any of the kinds in `READERS`, or a data frame. Out: a `Table`: X (n, d), dense or CSR, with the ids and labels of
-its rows if there are any. Rows are samples. A missing value is an error, or drops its row; it is never filled in.
+In: a file of one of the kinds in `FRAME_READERS` and `READERS`, or a data frame. Out: a `Table`: X (n, d), dense or CSR, with
+the ids and labels of its rows if there are any. Rows are samples. A missing value is an error, or its row is left out; no value
+is filled in.
 """
 
 import gzip
@@ -13,15 +14,18 @@ import numpy as np
 import scipy.sparse as sp
 
 from smoothgraph import _checks
-from smoothgraph.io._files import existing, need, replacing, suffix
+from smoothgraph.io._files import existing, replacing, suffix
+from smoothgraph.optional import need
 
 EXTRA = "smoothgraph[io]"
-BLOCK = 1 << 16  # rows looked at together
-IDX_TYPES = {8: "u1", 9: "i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}
+BLOCK_ROWS = 1 << 16  # rows searched for missing values at a time: a memory map is then never in memory as a whole
+CSV_BLOCK_BYTES = 1 << 24  # bytes that pyarrow reads at a time; the types of columns are guessed from the first such block
+MAX_LISTED = 10  # names that a message lists
+IDX_TYPES = {8: "u1", 9: "i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}  # the third byte of an idx file → its dtype
 
 
 class Table(NamedTuple):
-    """Samples X (n, d), and the ids and labels of the rows (None if there are none)."""
+    """Samples X (n, d), and the ids and labels of its rows (None if there are none)."""
 
     X: Any
     ids: np.ndarray | None = None
@@ -37,18 +41,18 @@ def read_table(
     key: str | None = None,
     missing: str = "error",
 ) -> Table:
-    """Read samples from a file; its name says what kind it is.
+    """Read samples from a file; the end of its name says what kind it is.
 
-    csv, tsv, parquet, arrow/feather; npy (memory-mapped), npz (of arrays, or of a scipy sparse matrix), mtx, libsvm/svmlight,
-    idx (as MNIST comes), h5ad. csv, tsv, libsvm, mtx and idx may be compressed (.gz).
+    The kinds are csv, tsv, parquet, arrow/feather; npy (memory-mapped), npz (of arrays, or of a scipy sparse matrix), mtx,
+    libsvm/svmlight, idx (the format of MNIST), h5ad. Files of csv, tsv, libsvm, mtx and idx may be compressed (.gz).
 
     Parameters
     ----------
     path : the file.
-    columns : the columns to use, of files that name them; all others by default, except those that are ids or labels.
+    columns : the columns to use, in files that name their columns; by default all except those of ids and labels.
     id_column, label_column : columns (of an h5ad: of `obs`; of an npz: arrays) that name the rows and say their class.
-    key : the array of an npz (X, or the only one there is), or the layer or obsm of an h5ad (X).
-    missing : "error" stops at a missing value, "drop" leaves out its row.
+    key : the array of an npz (default: X, or the only one there is), or the layer or obsm of an h5ad (default: X).
+    missing : "error" raises an error for a missing value, "drop" leaves out its row.
 
     Examples
     --------
@@ -68,9 +72,9 @@ def read_table(
         frame = FRAME_READERS[kind](path, columns, id_column, label_column)
         return from_frame(frame, columns=columns, id_column=id_column, label_column=label_column, missing=missing)
     if kind not in READERS:
-        raise ValueError(f"{path} is of no kind that can be read: {', '.join(sorted([*FRAME_READERS, *READERS]))} can.")
+        raise ValueError(f"{path} is not of a kind that can be read: use {', '.join(sorted([*FRAME_READERS, *READERS]))}.")
     if columns is not None:
-        raise ValueError(f"{path} does not name its columns, so that none can be chosen: columns={list(columns)}.")
+        raise ValueError(f"{path} does not name its columns, so columns={list(columns)} cannot be chosen: leave columns out.")
     return _clean(READERS[kind](path, key, id_column, label_column), None, missing)
 
 
@@ -84,8 +88,8 @@ def from_frame(
 ) -> Table:
     """Samples from a data frame: pandas, polars, an Arrow table, or anything else with the Arrow stream interface.
 
-    The index of a pandas frame gives the ids if it is not just 0, 1, 2, … and no `id_column` is named. Parameters as in
-    `read_table`.
+    The index of a pandas frame gives the ids, unless it is just 0, 1, 2, … or an `id_column` is named. The parameters are those
+    of `read_table`.
 
     Examples
     --------
@@ -110,7 +114,7 @@ def from_frame(
 
 
 def plain(values) -> np.ndarray:
-    """Ids or labels as integers or text: what every file format can hold."""
+    """Ids or labels as integers or text, which every file format can hold."""
     values = np.asarray(values)
     if values.dtype.kind in "iub":
         return values.astype(np.int64)
@@ -118,28 +122,31 @@ def plain(values) -> np.ndarray:
 
 
 def read_labels(path, ids, *, id_column: str = "id", label_column: str = "label") -> np.ndarray:
-    """Labels for the nodes called `ids`, as text; "" for a node that has none.
+    """Labels for the nodes called `ids`, as text; "" for a node that has no label.
 
-    The file is a table with a column of ids and one of labels, and need not have every node; or it has a column of labels only,
-    one for each node in their order, empty for nodes without.
+    The file is a table with a column of ids and one of labels, and need not list every node. Or it has only a column of labels,
+    with a row for each node in the order of the nodes, empty for nodes that have no label.
     """
     path = existing(path)
     if suffix(path) not in FRAME_READERS:
-        raise ValueError(f"{path} is no table with named columns: {', '.join(sorted(FRAME_READERS))} are.")
+        raise ValueError(f"{path} is no table with named columns: use {', '.join(sorted(FRAME_READERS))}.")
     frame = FRAME_READERS[suffix(path)](path, None, id_column, label_column)
     if label_column not in frame.column_names:
         raise ValueError(f"{path} has no column {label_column!r} of labels: the columns are {_listed(frame.column_names)}.")
     labels = _values(frame[label_column]).astype(str)
     if id_column not in frame.column_names:
         if labels.size != len(ids):
-            raise ValueError(f"{path} has {labels.size} labels for {len(ids)} nodes, and no column {id_column!r} to say whose.")
+            raise ValueError(
+                f"{path} has {labels.size} labels for {len(ids)} nodes, and no column {id_column!r} that says which nodes "
+                "they belong to."
+            )
         return labels
     number = {name: i for i, name in enumerate(map(str, ids))}
     found = np.full(len(ids), "", labels.dtype)
     for name, label in zip(_values(frame[id_column]).astype(str), labels, strict=True):
         if name not in number:
             raise ValueError(
-                f"{path} has a label for {name!s}, which is no node of the graph. Nodes are {_listed(list(number))}."
+                f"{path} has a label for {name!s}, which is no node of the graph. The nodes are {_listed(list(number))}."
             )
         found[number[name]] = label
     return found
@@ -168,12 +175,13 @@ def _chosen(there, columns, id_column, label_column):
             raise ValueError(f"There is no column {name!r}: the columns are {_listed(there)}.")
     names = list(columns) if columns else [name for name in there if name not in (id_column, label_column)]
     if not names:
-        raise ValueError("No column is left to be a feature, after those for ids and labels.")
+        raise ValueError("No column is left for the features: all are ids or labels.")
     return names
 
 
 def _listed(names):
-    return ", ".join(map(repr, names[:10])) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
+    more = len(names) - MAX_LISTED
+    return ", ".join(map(repr, names[:MAX_LISTED])) + (f" and {more} more" if more > 0 else "")
 
 
 def _float_type(pa, table, names):
@@ -183,28 +191,28 @@ def _float_type(pa, table, names):
 
 
 def _numbers(pa, name, column):
-    """A column as floats, NaN where a value is missing."""
+    """A column as floats, with NaN for a missing value."""
     kind = column.type
     if pa.types.is_null(kind):
         return np.full(len(column), np.nan)
     if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind) or pa.types.is_decimal(kind)):
         example = next((value for value in column.to_pylist() if value is not None), None)
         raise ValueError(
-            f"Column {name!r} holds {kind}, such as {example!r}, and features are numbers. Choose columns (--columns), "
+            f"Column {name!r} holds {kind}, such as {example!r}, but features are numbers. Choose other columns (--columns), "
             "or say that it names the rows or their classes: id_column, label_column (--id-column, --label-column)."
         )
     return column.cast(pa.float64()).to_numpy()
 
 
 def _values(column):
-    """A column of ids or labels; a missing one is empty text."""
+    """A column of ids or labels, with empty text for a missing value."""
     if column.null_count == 0:
         return plain(column.to_numpy())
     return plain(["" if value is None else str(value) for value in column.to_pylist()])
 
 
 def _read_csv(path, columns, id_column, label_column):
-    """A table of a csv or tsv file. A first line of numbers is data: the columns are then called 0, 1, 2, …"""
+    """The table in a csv or tsv file. A first line of only numbers is data: the columns are then called 0, 1, 2, …"""
     pa, csv = need("pyarrow", EXTRA), need("pyarrow.csv", EXTRA)
     delimiter = "\t" if suffix(path) == ".tsv" else ","
     with gzip.open(path, "rt", encoding="utf-8-sig") if path.suffix == ".gz" else open(path, encoding="utf-8-sig") as file:
@@ -212,15 +220,15 @@ def _read_csv(path, columns, id_column, label_column):
     if first == [""]:
         raise ValueError(f"{path} is empty.")
     names = [str(j) for j in range(len(first))] if all(map(_is_number, first)) else None
-    reading = csv.ReadOptions(column_names=names, block_size=1 << 24)
+    reading = csv.ReadOptions(column_names=names, block_size=CSV_BLOCK_BYTES)
     parsing = csv.ParseOptions(delimiter=delimiter)
     try:
         with csv.open_csv(path, reading, parsing) as opened:
             schema = opened.schema
         if len(schema.names) != len(set(schema.names)):
             twice = sorted({name for name in schema.names if schema.names.count(name) > 1})
-            raise ValueError(f"{path} has several columns of one name: {_listed(twice)}.")
-        # Types are guessed from the first lines. Whole numbers there may be followed by others, and nothing by something.
+            raise ValueError(f"{path} has several columns of the same name: {_listed(twice)}.")
+        # The types are guessed from the first block. A column of integers, or an empty one, may have other numbers later on.
         unsure = [f for f in schema if f.name not in (id_column, label_column)]
         types = {f.name: pa.float64() for f in unsure if pa.types.is_integer(f.type) or pa.types.is_null(f.type)}
         return csv.read_csv(path, reading, parsing, csv.ConvertOptions(column_types=types))
@@ -263,17 +271,18 @@ def _read_npy(path, key, id_column, label_column):
 def _read_npz(path, key, id_column, label_column):
     with np.load(path) as arrays:
         if "metadata" in arrays.files:
-            raise ValueError(f"{path} holds a graph, which smoothgraph wrote, and no samples.")
+            raise ValueError(f"{path} holds a graph that smoothgraph wrote, not samples.")
         if key is None and {"format", "shape", "data"} <= set(arrays.files):
             return Table(sp.csr_matrix(sp.load_npz(path)), *(_array(arrays, name, path) for name in (id_column, label_column)))
         if key is None:
             tables = [name for name in arrays.files if name not in (id_column, label_column)]
             key = "X" if "X" in tables or len(tables) != 1 else tables[0]
-        parts = [_array(arrays, name, path) for name in (key, id_column, label_column)]
-    return Table(_two_axes(parts[0], path), *parts[1:])
+        X, ids, labels = (_array(arrays, name, path) for name in (key, id_column, label_column))
+    return Table(_two_axes(X, path), ids, labels)
 
 
 def _array(arrays, name, path):
+    """The array of this name; None if no name is given."""
     if name is None:
         return None
     if name not in arrays.files:
@@ -298,12 +307,12 @@ def _read_libsvm(path, key, id_column, label_column):
 
 
 def _read_idx(path, key, id_column, label_column):
-    """The format of MNIST: two zeros, the type, the number of axes, their lengths (big-endian), the values."""
+    """The format of MNIST: two bytes 0, a byte for the type, one for the number of axes, their lengths, then the values."""
     _only_samples(path, id_column, label_column)
     with gzip.open(path) if path.suffix == ".gz" else open(path, "rb") as file:
         data = file.read()
     if len(data) < 4 or data[:2] != b"\0\0" or data[2] not in IDX_TYPES:
-        raise ValueError(f"{path} is no idx file: it does not begin with 0, 0, and a type.")
+        raise ValueError(f"{path} is no idx file: it does not begin with two bytes 0 and a known type.")
     kind, axes = np.dtype(IDX_TYPES[data[2]]), data[3]
     shape = np.frombuffer(data, ">i4", axes, 4).tolist() if len(data) >= 4 + 4 * axes else [-1]
     if len(data) != 4 + 4 * axes + kind.itemsize * int(np.prod(shape)):
@@ -323,7 +332,7 @@ def _read_h5ad(path, key, id_column, label_column):
     else:
         raise ValueError(f"{path} has no layer and no obsm {key!r}: it has X, {_listed([*adata.layers, *adata.obsm])}.")
     if X is None:
-        raise ValueError(f"{path} has no X: choose a layer or an obsm as the key, of {_listed([*adata.layers, *adata.obsm])}.")
+        raise ValueError(f"{path} has no X: choose a layer or an obsm by its key, of {_listed([*adata.layers, *adata.obsm])}.")
     for name in filter(None, [id_column, label_column]):
         if name not in adata.obs:
             raise ValueError(f"{path} has no column {name!r} in obs: it has {_listed(list(adata.obs.columns))}.")
@@ -335,13 +344,13 @@ def _read_h5ad(path, key, id_column, label_column):
 def _only_samples(path, id_column, label_column):
     for name, value in (("id_column", id_column), ("label_column", label_column)):
         if value is not None:
-            raise ValueError(f"{path} holds samples only: there is no {name}={value!r} in it.")
+            raise ValueError(f"{path} holds only samples: there is no {name}={value!r} in it.")
 
 
 def _two_axes(X, path):
-    """One row per sample: images and the like are flattened."""
+    """X with one row for each sample: images are flattened."""
     if X.dtype.kind not in "fiub":
-        raise ValueError(f"{path} holds {X.dtype}, and features are numbers.")
+        raise ValueError(f"{path} holds {X.dtype}, but features are numbers.")
     if X.ndim < 2:
         raise ValueError(f"{path} has shape {X.shape}: a table of samples has two axes.")
     return X if X.ndim == 2 else X.reshape(X.shape[0], -1)
@@ -351,7 +360,7 @@ def _two_axes(X, path):
 
 
 def _clean(table, names, missing):
-    """The table with every number there, and with one id and one label for each row."""
+    """The table without missing values, and with one id and one label for each row."""
     X, ids, labels = table
     for what, values in (("ids", ids), ("labels", labels)):
         if values is not None and np.shape(values) != (X.shape[0],):
@@ -370,24 +379,25 @@ def _clean(table, names, missing):
     if gaps.size:
         keep = np.delete(np.arange(X.shape[0]), gaps)
         if keep.size == 0:
-            raise ValueError("Every row has a missing value: nothing is left. Choose columns without them.")
+            raise ValueError("Every row has a missing value, so that no row is left. Choose columns without missing values.")
         X, ids, labels = X[keep], None if ids is None else ids[keep], None if labels is None else labels[keep]
     if ids is not None and np.unique(ids).size < ids.size:
         values, counts = np.unique(ids, return_counts=True)
-        raise ValueError(f"The id {str(values[counts.argmax()])!r} stands for {counts.max()} rows: ids must differ.")
+        raise ValueError(f"The id {str(values[counts.argmax()])!r} names {counts.max()} rows: ids must differ.")
     return Table(X, ids, labels)
 
 
 def _rows_with_gaps(X):
+    """The numbers of the rows that have a missing value."""
     if X.dtype.kind != "f":
         return np.empty(0, np.int64)
     if sp.issparse(X):
         return np.unique(np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))[np.isnan(X.data)])
-    gaps = [np.isnan(X[begin : begin + BLOCK]).any(axis=1) for begin in range(0, X.shape[0], BLOCK)]
+    gaps = [np.isnan(X[begin : begin + BLOCK_ROWS]).any(axis=1) for begin in range(0, X.shape[0], BLOCK_ROWS)]
     return np.flatnonzero(np.concatenate(gaps)) if gaps else np.empty(0, np.int64)
 
 
-FRAME_READERS = {
+FRAME_READERS = {  # tables with named columns
     ".csv": _read_csv,
     ".tsv": _read_csv,
     ".parquet": _read_parquet,
@@ -395,7 +405,7 @@ FRAME_READERS = {
     ".feather": _read_arrow,
     ".ipc": _read_arrow,
 }
-READERS = {
+READERS = {  # arrays
     ".npy": _read_npy,
     ".npz": _read_npz,
     ".mtx": _read_mtx,

@@ -11,18 +11,20 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator, eigsh, lobpcg, splu
 from sklearn.exceptions import ConvergenceWarning
-from threadpoolctl import threadpool_limits
 
-from smoothgraph.uses.graphs import check_graph, degrees, parts
+from smoothgraph.parallel import Threads, one_blas_thread
+from smoothgraph.uses.graphs import check_graph, components, degrees
 from smoothgraph.uses.systems import factorise
 
-DENSE = 500  # nodes up to which all eigenvectors are computed at once
-SHIFT = 1e-7  # what makes I − S positive definite; less would drown the solves in rounding
-ACCURACY, ROUNDING = 1e-4, 1e-14  # of (I − S)f = λf: relative to λ, and what rounding leaves
-ROUNDS, NEARLY = 30, 1e-3  # of conjugate gradients, or until the residual is so much less
-SPARE = 2  # columns more than asked for
-STEPS = 3, 4, 6, 9, 14, 21, 32  # of LOBPCG, before it starts again: what it returns is its best, which may be where it started
-MESH = 9.0  # spread up to which a direct factorisation stays sparse: a learned grid has 6, MNIST and molecules 40
+MAX_DENSE_NODES = 500  # up to here LAPACK computes all eigenvectors at once, in less than a second
+MAX_MESH_SPREAD = 9.0  # `spread` up to which a direct factorisation stays sparse: a learned grid has 6, MNIST and molecules 40
+SHIFT = 1e-7  # added to the diagonal of I − S, which makes it positive definite; with less, rounding would spoil the solves
+ACCURACY = 1e-4  # wanted ‖(I − S)f − λf‖, relative to λ
+ROUNDING = 1e-14  # the same, absolute: what rounding leaves of it where λ is tiny
+INNER_ROUNDS = 30  # rounds of conjugate gradients with which a step of LOBPCG is preconditioned, at most
+INNER_TOLERANCE = 1e-3  # the residual at which these rounds end, relative to the largest entry of the right-hand side
+SPARE_COLUMNS = 2  # eigenvectors computed besides those asked for: LOBPCG converges faster with some to spare
+LOBPCG_STEPS = 3, 4, 6, 9, 14, 21, 32  # steps between restarts; LOBPCG returns its best, which may be where it started
 
 
 class Embedding(NamedTuple):
@@ -30,50 +32,51 @@ class Embedding(NamedTuple):
 
     Attributes
     ----------
-    coordinates : (n, n_components): NaN for nodes that are not in the largest connected part. Each column f has
+    coordinates : (n, n_components): NaN for nodes that are not in the largest connected component. Each column f has
         Σᵢ dᵢfᵢ² = 1 and its largest entry is positive.
     eigenvalues : (n_components,): λ, ascending.
-    embedded : (n,) bool: whether a node is in the largest connected part.
-    n_parts : connected parts of the graph.
+    embedded : (n,) bool: whether a node is in the largest connected component.
+    n_graph_components : connected components of the graph (`n_components` is the number of coordinates).
     """
 
     coordinates: np.ndarray
     eigenvalues: np.ndarray
     embedded: np.ndarray
-    n_parts: int
+    n_graph_components: int
 
 
 def spectral_embedding(W, n_components: int = 2) -> Embedding:
     """Coordinates for the nodes of a graph: the smallest non-trivial solutions of (D − W)f = λDf.
 
-    Only the largest connected part is embedded: the parts of a graph have no position to each other.
+    Only the largest connected component is embedded: components have no position relative to each other.
 
     Parameters
     ----------
     W : sparse or dense matrix (n, n): symmetric weights of at least 0.
     n_components : int, default 2
+        Coordinates of a node.
 
     Returns
     -------
-    Embedding : a named tuple (coordinates, eigenvalues, embedded, n_parts); the same at every call.
+    Embedding : a named tuple (coordinates, eigenvalues, embedded, n_graph_components); every call gives the same.
 
     Examples
     --------
     >>> from sklearn.datasets import load_digits
     >>> from smoothgraph import learn_graph, spectral_embedding
     >>> embedding = spectral_embedding(learn_graph(load_digits().data, n_neighbors=10), 2)
-    >>> embedding.coordinates.shape, embedding.n_parts
+    >>> embedding.coordinates.shape, embedding.n_graph_components
     ((1797, 2), 3)
     """
     W = check_graph(W)
-    part = parts(W)
-    embedded = part == 0
+    n_graph_components, component = components(W)
+    embedded = component == 0
     size = int(embedded.sum())
     if isinstance(n_components, bool) or int(n_components) != n_components or n_components < 1:
         raise ValueError(f"n_components={n_components!r} must be an integer of at least 1.")
     if size <= n_components:
         raise ValueError(
-            f"The largest connected part has {size} nodes, which have {size - 1} coordinates at most: n_components="
+            f"The largest connected component has {size} nodes, which have {size - 1} coordinates at most: n_components="
             f"{n_components} is too many."
         )
     if size < W.shape[0]:
@@ -81,36 +84,55 @@ def spectral_embedding(W, n_components: int = 2) -> Embedding:
     d = degrees(W)
     root = np.sqrt(d)
     S = sp.csr_matrix(sp.diags(1.0 / root) @ W @ sp.diags(1.0 / root))
-    values, vectors = (_all if size <= DENSE else _smallest)(S, root / np.linalg.norm(root), int(n_components))
-    coordinates = np.full((part.size, n_components), np.nan)
+    values, vectors = (_all if size <= MAX_DENSE_NODES else _smallest)(S, root / np.linalg.norm(root), int(n_components))
+    coordinates = np.full((embedded.size, n_components), np.nan)
     vectors = vectors / root[:, None]
     largest = vectors[np.abs(vectors).argmax(axis=0), np.arange(n_components)]
     coordinates[embedded] = vectors * np.sign(largest)
-    return Embedding(coordinates, values, embedded, int(part.max()) + 1)
+    return Embedding(coordinates, values, embedded, n_graph_components)
+
+
+def rough_eigenvectors(W, *, n_rounds: int = 200) -> np.ndarray:
+    """Roughly the first two columns of the embedding of a connected graph (n, 2), good enough for a picture.
+
+    Random numbers are averaged over neighbours `n_rounds` times: what varies least along the edges lasts longest.
+    """
+    degree = np.asarray(W.sum(axis=1))
+    average = sp.csr_matrix(W.multiply(0.5 / degree))
+    x = np.random.default_rng(0).normal(size=(W.shape[0], 6))
+    for r in range(n_rounds):
+        x = 0.5 * x + average @ x
+        if r % 10 == 9:
+            x -= (degree * x).sum(axis=0) / degree.sum()
+            x = np.linalg.qr(np.sqrt(degree) * x)[0] / np.sqrt(degree)
+    moved = x.T @ (degree * (0.5 * x + average @ x))
+    return x @ np.linalg.eigh(moved + moved.T)[1][:, :-3:-1]
 
 
 def _all(S, trivial, k):
+    """(eigenvalues, eigenvectors): the k smallest of I − S without the trivial one, by LAPACK."""
     values, vectors = np.linalg.eigh(np.eye(trivial.size) - S.toarray() + 3.0 * np.outer(trivial, trivial))
     return values[:k], vectors[:, :k]
 
 
 def _smallest(S, trivial, k):
-    """By a factorisation where that stays sparse, else by conjugate gradients."""
+    """The same, by a direct factorisation where that stays sparse, else by conjugate gradients."""
     n = trivial.size
     system = factorise(S, np.full(n, 1.0 + SHIFT))
-    with threadpool_limits(limits=1, user_api="blas"):  # its threads and ours would wait for each other, spinning
-        if system.spread <= MESH:
+    with one_blas_thread:
+        if system.spread <= MAX_MESH_SPREAD:
             values, vectors = _of_mesh(S, trivial, k)
         else:
             vectors = np.empty((n, k))
-            values, vectors[system.order] = _of_many_dimensions(system, trivial[system.order], k)
+            values, vectors[system.order] = _of_many_dimensions(system, trivial[system.order], k, threads=Threads())
     return values, vectors
 
 
 def _of_mesh(S, trivial, k):
     """Lanczos on the inverse.
 
-    The smallest eigenvalues of a graph like a grid are tiny and close; those of the inverse are far apart, and none is missed.
+    The smallest eigenvalues of a graph that is like a grid are tiny and close to each other. Those of the inverse are far
+    apart, so that none is missed.
     """
     n = trivial.size
     matrix = sp.csc_matrix(sp.diags(np.full(n, 1.0 + SHIFT)) - S)
@@ -127,11 +149,11 @@ def _of_mesh(S, trivial, k):
     return np.einsum("ij,ij->j", vectors, vectors - S @ vectors), vectors
 
 
-def _of_many_dimensions(system, trivial, k):
-    """LOBPCG, nodes in the order of the system, which some rounds of conjugate gradients precondition.
+def _of_many_dimensions(system, trivial, k, *, threads):
+    """LOBPCG, preconditioned by some rounds of conjugate gradients. Nodes are in the order of the system.
 
-    They nearly invert, so that it takes few steps and finds what is small, however close. More columns than asked for, and
-    starting again after a few steps, keep it from stalling.
+    These rounds nearly invert the matrix, so that few steps are needed, and small eigenvalues are found however close they are.
+    Spare columns and restarts keep LOBPCG from stalling.
     """
     n = trivial.size
 
@@ -140,31 +162,33 @@ def _of_many_dimensions(system, trivial, k):
 
     def nearly_inverse(R):
         right = np.ascontiguousarray(R.reshape(n, -1))
-        scale = np.maximum(np.abs(right).max(axis=0), 1e-300)  # a column may be right to the last digit
+        scale = np.maximum(np.abs(right).max(axis=0), 1e-300)  # the residual of a column may be exactly 0
         x = np.zeros_like(right)
-        system.solve(right / scale, x, NEARLY, ROUNDS)
+        system.solve(right / scale, x, INNER_TOLERANCE, INNER_ROUNDS, threads=threads)
         return x * scale
 
     operator, preconditioner = (
         LinearOperator((n, n), matvec=work, matmat=work, dtype=np.float64) for work in (laplacian, nearly_inverse)
     )
-    start = np.random.default_rng(0).normal(size=(n, k + SPARE))
+    start = np.random.default_rng(0).normal(size=(n, k + SPARE_COLUMNS))
     vectors, _ = np.linalg.qr(nearly_inverse(start - np.outer(trivial, trivial @ start)))
     enough = ROUNDING
-    for steps in STEPS:
+    for steps in LOBPCG_STEPS:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # that so few steps have not converged
+            warnings.simplefilter("ignore", UserWarning)  # LOBPCG warns that so few steps have not converged
             values, vectors = lobpcg(
                 operator, vectors, M=preconditioner, Y=trivial[:, None], largest=False, tol=enough, maxiter=steps
             )
-        enough = max(0.1 * ACCURACY * values[0], ROUNDING)  # columns that are this right rest: their noise disturbs the others
-        off = np.linalg.norm(laplacian(vectors) - vectors * values, axis=0)[:k]
-        if (off <= np.maximum(ACCURACY * values[:k], ROUNDING)).all():
+        # LOBPCG stops to work on columns that are this accurate: the noise in them would disturb the others.
+        enough = max(0.1 * ACCURACY * values[0], ROUNDING)
+        errors = np.linalg.norm(laplacian(vectors) - vectors * values, axis=0)[:k]
+        if (errors <= np.maximum(ACCURACY * values[:k], ROUNDING)).all():
             break
     else:
         warnings.warn(
-            f"After {sum(STEPS)} steps the embedding is right to {np.max(off / values[:k]):.1e} of its eigenvalues only. "
-            "Parts of the graph that hang together by tiny weights make it hard: more neighbours help.",
+            f"After {sum(LOBPCG_STEPS)} steps the error of the embedding is {np.max(errors / values[:k]):.1e} of its "
+            f"eigenvalues; {ACCURACY:.0e} was wanted. Clusters with only tiny weights between them make it hard: learn the "
+            "graph with more neighbours.",
             ConvergenceWarning,
             stacklevel=4,
         )

@@ -1,17 +1,18 @@
-"""What every use asks of a graph: the one check, and its connected parts.
+"""What every use needs of a graph: the check, degrees, connected components, and values that belong to its nodes.
 
-In: whatever the user calls a graph. Out: a CSR matrix, square, symmetric, finite, weights > 0, diagonal empty, indices sorted.
+In: whatever the user calls a graph. Out of `check_graph`: a CSR matrix, square, symmetric, finite, with weights > 0, an empty
+diagonal and sorted indices, which the other functions take.
 """
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
-ROUNDING = 1e-5  # relative difference of (i, j) and (j, i) that is put down to rounding
+from smoothgraph.symmetry import check_symmetric
 
 
 def check_graph(W, name: str = "W") -> sp.csr_matrix:
-    """The graph W, checked; a diagonal and stored zeros are left out, W itself is not changed."""
+    """The graph W, checked. The diagonal and stored zeros are left out; W itself is not changed."""
     if not sp.issparse(W) and np.ndim(W) != 2:
         raise ValueError(
             f"{name} must be a matrix of weights (n, n), sparse or dense, not an array of {np.ndim(W)} dimensions."
@@ -26,37 +27,33 @@ def check_graph(W, name: str = "W") -> sp.csr_matrix:
             f"{name} has negative weights, the smallest is {graph.data.min():.6g}: a graph has weights of at least 0."
         )
     if not graph.has_canonical_format or (graph.data == 0.0).any() or graph.diagonal().any():
-        graph = graph.copy()  # the conversion above copies only what it must
+        graph = graph.copy()  # the conversion to CSR shares its arrays with W where it can
         graph.sum_duplicates()
         graph.setdiag(0.0)
         graph.eliminate_zeros()
-    _check_symmetry(graph, name)
+    check_symmetric(graph, name, f"Neighbours in one direction only are made a graph by {name}.maximum({name}.T).")
     return graph
 
 
-def _check_symmetry(graph, name):
-    back = graph.T.tocsr()
-    same_pattern = np.array_equal(graph.indptr, back.indptr) and np.array_equal(graph.indices, back.indices)
-    if same_pattern and np.allclose(graph.data, back.data, rtol=ROUNDING, atol=0.0):
-        return
-    difference = sp.coo_matrix(abs(graph - back))
-    at = int(np.argmax(difference.data))
-    i, j = int(difference.row[at]), int(difference.col[at])
-    raise ValueError(
-        f"{name} is not symmetric: ({i}, {j}) holds {graph[i, j]:.6g}, ({j}, {i}) holds {graph[j, i]:.6g}. Neighbours in one "
-        f"direction only are made a graph by {name}.maximum({name}.T)."
-    )
+def one_per_node(name: str, values, n: int) -> np.ndarray:
+    """The values as an array of one entry for each of n nodes; an error that calls them `name` otherwise."""
+    values = np.asarray(values)
+    if values.shape != (n,):
+        raise ValueError(f"{name} has shape {values.shape}, but the graph has {n} nodes: {name} needs one entry for each.")
+    return values
 
 
 def degrees(W: sp.csr_matrix) -> np.ndarray:
-    """The weighted degree of each node."""
+    """The degree of each node: the sum of the weights of its edges."""
     return np.asarray(W.sum(axis=1)).ravel()
 
 
-def parts(W: sp.csr_matrix) -> np.ndarray:
-    """The connected component of each node, numbered from the largest on; equal ones in the order of their first nodes."""
-    _, component = connected_components(W, directed=False)
-    sizes = np.bincount(component)
-    number = np.empty(sizes.size, dtype=np.int64)
-    number[np.argsort(-sizes, kind="stable")] = np.arange(sizes.size)
-    return number[component]
+def components(W: sp.csr_matrix) -> tuple[int, np.ndarray]:
+    """(number of connected components, the component of each node).
+
+    Component 0 is the largest, and so on; components of the same size are in the order of their first nodes.
+    """
+    count, component = connected_components(W, directed=False)
+    number = np.empty(count, dtype=np.int64)
+    number[np.argsort(-np.bincount(component, minlength=count), kind="stable")] = np.arange(count)
+    return count, number[component]

@@ -1,8 +1,8 @@
 """Label propagation: the labels of a few nodes and a graph → a label for every node that a label can reach.
 
 The scores of a class are the harmonic function of Zhu, Ghahramani & Lafferty (2003): 1 on the nodes labelled with the class,
-0 on those labelled otherwise, and on every other node the weighted mean of its neighbours. With L = D − W, u the unlabelled
-nodes and l the labelled ones, L_uu f_u = W_ul y_l.
+0 on the nodes labelled otherwise, and on every other node the weighted mean of its neighbours. With L = D − W, u the
+unlabelled nodes and l the labelled ones, L_uu f_u = W_ul y_l.
 """
 
 import warnings
@@ -11,10 +11,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from smoothgraph.uses.graphs import check_graph, degrees, parts
+from smoothgraph.parallel import Threads
+from smoothgraph.uses.graphs import check_graph, components, degrees, one_per_node
 from smoothgraph.uses.systems import factorise
 
-OFF = 1e-3  # scores of a node sum to 1; when they are farther off than this, they have not converged
+MAX_SUM_ERROR = 1e-3  # the scores of a node sum to 1; where their sum is farther from it, they have not converged
+MIN_TOLERANCE = 1e-16  # smallest useful `tol`: float64 has no more digits
+TIGHTEN = 100.0  # `tol` is divided by this as long as some scores have not converged
 
 
 class Propagation(NamedTuple):
@@ -22,11 +25,11 @@ class Propagation(NamedTuple):
 
     Attributes
     ----------
-    labels : (n,) of y's dtype: the class of highest score, the given label where there was one, and y's mark of unlabelled
+    labels : (n,) of y's dtype: the given label where there is one, else the class of highest score; y's mark of unlabelled
         nodes where `reached` is false.
-    scores : (n, n_classes): the score of each class, which sum to 1; NaN where `reached` is false.
+    scores : (n, n_classes): the score of each class. The scores of a node sum to 1; they are NaN where `reached` is false.
     classes : (n_classes,): the labels that occur in y, sorted; the columns of `scores`.
-    reached : (n,) bool: whether the node's connected part has a label.
+    reached : (n,) bool: whether the node's connected component has a label.
     n_iter : rounds of conjugate gradients.
     residual : the largest difference between a score and the mean over the node's neighbours.
     """
@@ -45,17 +48,17 @@ def label_propagation(W, y, *, tol: float = 1e-6, max_iter: int = 10_000) -> Pro
     Parameters
     ----------
     W : sparse or dense matrix (n, n): symmetric weights of at least 0.
-    y : (n,): a label for each node. Unlabelled are -1 in numbers, NaN too in floats; "" in strings; None, NaN and "" in
-        objects.
+    y : (n,): a label for each node. The mark of an unlabelled node is -1 among integers; -1 or NaN among floats; "" among
+        strings; None, NaN or "" among objects.
     tol : float, default 1e-6
-        Stop when no score differs from the mean of its neighbours by more.
+        Stop when no score differs from the mean of its neighbours by more than this.
     max_iter : int, default 10000
-        Rounds of conjugate gradients at most; a `ConvergenceWarning` says if that was too few.
+        Largest number of rounds of conjugate gradients. A `ConvergenceWarning` says if that was too few.
 
     Returns
     -------
-    Propagation : a named tuple (labels, scores, classes, reached, n_iter, residual). Nodes in a connected part without a label
-        are not guessed: `reached` is false there, and `labels` keeps the mark of an unlabelled node.
+    Propagation : a named tuple (labels, scores, classes, reached, n_iter, residual). A component without a label gets no
+        guesses: `reached` is false for its nodes, and `labels` keeps the mark of an unlabelled node.
 
     Examples
     --------
@@ -69,16 +72,16 @@ def label_propagation(W, y, *, tol: float = 1e-6, max_iter: int = 10_000) -> Pro
     (True, True)
     """
     W = check_graph(W)
-    y = np.asarray(y)
-    _check(W, y, tol, max_iter)
+    y = one_per_node("y", y, W.shape[0])
+    _check(y, tol, max_iter)
     labelled, mark = ~_unlabelled(y), _mark(y)
     if not labelled.any():
-        raise ValueError(f"y has no label: every entry is the mark of an unlabelled node ({mark!r}). Label at least one node.")
+        raise ValueError(f"y has no label: every entry is the mark of an unlabelled node, {mark!r}. Label at least one node.")
     try:
         classes, given = np.unique(y[labelled], return_inverse=True)
     except TypeError as error:
         raise ValueError("y mixes labels that cannot be sorted, such as numbers and strings: use one kind of label.") from error
-    component = parts(W)
+    _, component = components(W)
     reached = np.isin(component, component[labelled])
     scores = np.full((W.shape[0], classes.size), np.nan)
     scores[labelled] = np.eye(classes.size)[given]
@@ -92,9 +95,7 @@ def label_propagation(W, y, *, tol: float = 1e-6, max_iter: int = 10_000) -> Pro
     return Propagation(labels, scores, classes, reached, n_iter, residual)
 
 
-def _check(W, y, tol, max_iter):
-    if y.shape != (W.shape[0],):
-        raise ValueError(f"y has shape {y.shape}, but the graph has {W.shape[0]} nodes: y needs one entry for each.")
+def _check(y, tol, max_iter):
     if y.dtype.kind not in "biufUO":
         raise ValueError(f"y has dtype {y.dtype}: labels are numbers, strings or objects.")
     if not tol > 0:
@@ -104,11 +105,12 @@ def _check(W, y, tol, max_iter):
 
 
 def _mark(y) -> Any:
-    """How y says that a node has no label."""
+    """The value that the result has where a node has no label."""
     return {"f": np.nan, "U": "", "O": None}.get(y.dtype.kind, -1)
 
 
 def _unlabelled(y) -> np.ndarray:
+    """Which nodes have no label."""
     if y.dtype.kind == "f":
         return np.isnan(y) | (y == -1)
     if y.dtype.kind == "O":
@@ -117,25 +119,25 @@ def _unlabelled(y) -> np.ndarray:
 
 
 def _harmonic(W, asked, labelled, given, tol, max_iter):
-    """Scores (asked.size, n_classes), rounds and residual."""
+    """(scores, rounds, residual) of the nodes `asked`, from the scores `given` of the nodes `labelled`."""
     rows = W[asked]
     to_labelled = rows[:, labelled]
     system = factorise(rows[:, asked], degrees(W)[asked], np.asarray(to_labelled.sum(axis=1)).ravel())
     right = (to_labelled @ given)[system.order]
-    x = np.zeros_like(right)
-    n_iter, residual, off = 0, np.inf, np.inf
-    # A part that hangs on the rest by a tiny weight hardly shows in the residual. But scores sum to 1, and that it would break.
-    while off > OFF and n_iter < max_iter and tol > 1e-16:
-        made, residual = system.solve(right, x, tol, max_iter - n_iter)
-        n_iter, off = n_iter + made, np.abs(x.sum(axis=1) - 1.0).max()
-        if residual > tol:  # rounding leaves no more
+    x, threads = np.zeros_like(right), Threads()
+    n_iter, residual, error = 0, np.inf, np.inf
+    # A cluster with only tiny weights to the rest hardly shows in the residual. But its scores then do not sum to 1.
+    while error > MAX_SUM_ERROR and n_iter < max_iter and tol > MIN_TOLERANCE:
+        made, residual = system.solve(right, x, tol, max_iter - n_iter, threads=threads)
+        n_iter, error = n_iter + made, _sum_errors(x).max()
+        if residual > tol:  # rounding errors allow no further progress
             break
-        tol /= 100.0
-    if off > OFF:
-        far = int((np.abs(x.sum(axis=1) - 1.0) > OFF).sum())
+        tol /= TIGHTEN
+    if error > MAX_SUM_ERROR:
+        count = int((_sum_errors(x) > MAX_SUM_ERROR).sum())
         warnings.warn(
-            f"The scores of {far} nodes have not converged after {n_iter} rounds: they hang on labelled nodes by very small "
-            "weights or very long paths. Raise max_iter, or label a node near them.",
+            f"The scores of {count} nodes have not converged after {n_iter} rounds: their paths to labelled nodes have very "
+            "small weights, or are very long. Raise max_iter, or label a node near them.",
             ConvergenceWarning,
             stacklevel=3,
         )
@@ -144,3 +146,8 @@ def _harmonic(W, asked, labelled, given, tol, max_iter):
     scores = np.empty_like(x)
     scores[system.order] = x
     return scores, n_iter, residual
+
+
+def _sum_errors(x) -> np.ndarray:
+    """By how much the scores of each node miss the sum 1."""
+    return np.abs(x.sum(axis=1) - 1.0)
