@@ -57,7 +57,9 @@ def measure(n, features):
     allowed = data.lists_of(X, WIDTH).edges(threads=Threads())
     once = allowed.nodes < allowed.indices
     i, j = allowed.nodes[once], allowed.indices[once]
-    multipliers.solve(X[:500], data.lists_of(X[:500], WIDTH).edges(threads=Threads()))  # so that loading our kernels is not measured
+    multipliers.solve(
+        X[:500], data.lists_of(X[:500], WIDTH).edges(threads=Threads())
+    )  # so that loading our kernels is not measured
     result = {}
     for model, mu in (("soft", multipliers.default_mu(X, allowed)), ("hard", None)):
         solution = multipliers.solve(X, allowed, mu, tol=1e-7)

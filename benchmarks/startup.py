@@ -1,4 +1,4 @@
-"""Whole processes: how long `import smoothgraph` takes, what the first fit compiles, and whether a second process compiles anything."""
+"""Whole processes: how long `import smoothgraph` takes, what a first fit compiles, and whether a second process compiles."""
 
 import json
 import os

@@ -31,10 +31,10 @@ def run(n, lengths, repeats):
     for length in lengths:
         problem = problem_of(lists, length)
         point = {"length": length, "edges": problem.edges.n_edges}
-        for name, solver in (("nodewise", "best"), ("primal_dual", "primal_dual")):
+        for solver in ("nodewise", "primal_dual"):
             runs = [core_seconds(lambda: solve(problem, solver=solver, tol=TOL, n_jobs=1)) for _ in range(repeats)]  # noqa: B023
-            point[name] = min(seconds for seconds, _ in runs)
-            point[f"{name} rounds"] = runs[0][1].n_iter
+            point[solver] = min(seconds for seconds, _ in runs)
+            point[f"{solver} rounds"] = runs[0][1].n_iter
         numbers["points"].append(point)
     return numbers
 

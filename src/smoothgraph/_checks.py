@@ -7,8 +7,8 @@ import scipy.sparse as sp
 
 from smoothgraph.distances import METRICS
 from smoothgraph.models import model_of, models_taking
+from smoothgraph.symmetry import check_symmetric
 
-ROUNDING = 1e-5  # relative difference of (i, j) and (j, i) that is put down to rounding, in float32 matrices too
 SMALL_TYPES = "bool", "uint8", "int8", "uint16", "int16", "float16", "float32"  # float32 holds each of them exactly
 NOT_FOR_ALL = "locality", "connect", "theta", "alpha", "beta", "max_weight", "prior"  # parameters that not every model takes
 
@@ -94,39 +94,16 @@ def check_squared_distances(Z):
     values = Z.data if sp.issparse(Z) else Z
     if values.size and values.min() < 0:
         raise ValueError(f"Squared distances cannot be negative, but the smallest is {values.min():.6g}.")
+    name = "The matrix of squared distances"
     if not sp.issparse(Z):
-        return _symmetric_values(Z, Z.T, lambda at: np.unravel_index(at, Z.shape))
+        check_symmetric(Z, name, "Use (Z + Z.T) / 2 if both mean the same distance.")
+        return np.maximum(Z, Z.T)
     Z = Z.copy()
     Z.sum_duplicates()
-    back = Z.T.tocsr()
-    back.sort_indices()
-    if not (np.array_equal(Z.indptr, back.indptr) and np.array_equal(Z.indices, back.indices)):
-        i, j = _one_way_entry(Z)
-        raise ValueError(
-            f"The matrix of squared distances is not symmetric: entry ({i}, {j}) is stored, ({j}, {i}) is not. Allowed edges "
-            "go both ways: store both. For k-nearest-neighbour lists use neighbors=(indices, distances) instead."
-        )
-    rows = np.repeat(np.arange(Z.shape[0]), np.diff(Z.indptr))
-    Z.data = _symmetric_values(Z.data, back.data, lambda at: (rows[at], Z.indices[at]))
+    lists = "For k-nearest-neighbour lists use neighbors=(indices, distances) instead."
+    check_symmetric(Z, name, f"Allowed edges go both ways: store both, at the same distance. {lists}")
+    Z.data = np.maximum(Z.data, Z.T.tocsr().data)  # both have the same entries in the same order
     return Z
-
-
-def _symmetric_values(there, back, where):
-    if not np.allclose(there, back, rtol=ROUNDING, atol=0.0):
-        at = int(np.argmax(np.abs(there - back)))
-        i, j = where(at)
-        raise ValueError(
-            f"The matrix of squared distances is not symmetric: ({i}, {j}) holds {there.flat[at]:.6g}, ({j}, {i}) holds "
-            f"{back.flat[at]:.6g}. Use (Z + Z.T) / 2 if both mean the same distance."
-        )
-    return np.maximum(there, back)
-
-
-def _one_way_entry(Z):
-    pattern = Z.copy()
-    pattern.data = np.ones_like(pattern.data)
-    one_way = sp.coo_matrix(pattern > pattern.T)
-    return int(one_way.row[0]), int(one_way.col[0])
 
 
 def check_prior(prior, n: int) -> sp.csr_matrix:
@@ -136,8 +113,7 @@ def check_prior(prior, n: int) -> sp.csr_matrix:
         raise ValueError(f"prior has shape {prior.shape}: a graph on the {n} samples, ({n}, {n}), is needed.")
     if prior.nnz and not (np.isfinite(prior.data).all() and prior.data.min() >= 0):
         raise ValueError("prior has negative or non-finite weights: a graph has finite weights of at least 0.")
-    if abs(prior - prior.T).sum() > ROUNDING * prior.sum():
-        raise ValueError("prior is not symmetric: use prior.maximum(prior.T).")
     prior.setdiag(0.0)
     prior.eliminate_zeros()
+    check_symmetric(prior, "prior", "Use prior.maximum(prior.T).")
     return prior

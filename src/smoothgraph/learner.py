@@ -1,6 +1,6 @@
 """GraphLearner: from samples to a certified graph. The only module that knows the whole flow:
 
-    X ─► distances ─► neighbors ─► model.learn: edges ─► θ ─► solve ◄─► certify ─► connect ─► graph
+X ─► distances ─► neighbors ─► model.learn: edges ─► θ ─► solve ◄─► certify ─► connect ─► graph
 """
 
 from collections.abc import Iterable
@@ -36,11 +36,11 @@ class GraphLearner(TransformerMixin, BaseEstimator):
         The wanted mean number of neighbours. The learned graph has it to within 1 % (from 1,000 samples on, if distances
         are not tied).
     model : str or a model of `smoothgraph.models`, default "log"
-        What is learned. "log" is the above. "l2" has α‖W1‖² + α‖W‖²_F in place of the last two terms, and ‖W‖₁,₁ = n. "hard" and
-        "soft", that is `Daitch("soft", mu=…)`, hold each sample near the weighted mean of its neighbours. "knn", "knn-gaussian" and
-        "knn-self-tuning", that is `Nearest("gaussian", sigma=…)`, are nearest-neighbour graphs to compare with: nothing is
-        learned. `Penalty(phi, degree)` is a degree penalty of your own. Strings stand for models with their default parameters;
-        parameters of a model object go by names such as `model__mu` in a grid search.
+        What is learned. "log" is the above. "l2" has α‖W1‖² + α‖W‖²_F in place of the last two terms, and ‖W‖₁,₁ = n. "hard"
+        and "soft", that is `Daitch("soft", mu=…)`, hold each sample near the weighted mean of its neighbours. "knn",
+        "knn-gaussian" and "knn-self-tuning", that is `Nearest("gaussian", sigma=…)`, are nearest-neighbour graphs to compare
+        with: nothing is learned. `Penalty(phi, degree)` is a degree penalty of your own. Strings stand for models with their
+        default parameters; parameters of a model object go by names such as `model__mu` in a grid search.
     metric : {"euclidean", "cosine", "precomputed"}
         "precomputed" takes squared distances: a sparse symmetric matrix, whose stored entries (0 too) are the allowed edges
         and all there are, or a dense one, where every pair is allowed.

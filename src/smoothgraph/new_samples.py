@@ -1,7 +1,7 @@
 """Rows for samples that the graph has not seen.
 
-In: λ of the fitted samples, and new samples. Out: weights (n_new, n) as a CSR matrix without stored zeros. Each new sample solves its
-one-node problem while the λ of the fitted samples stay.
+In: λ of the fitted samples, and new samples. Out: weights (n_new, n) as a CSR matrix without stored zeros. Each new sample
+solves its one-node problem while the λ of the fitted samples stay.
 """
 
 from collections.abc import Callable
@@ -23,8 +23,9 @@ FIRST_WIDTH = 4  # a row is looked for among so many times the wanted number of 
 class FittedGraph:
     """What a row for a new sample needs of the fitted ones.
 
-    `solve_rows(a, threads)` gives λ and weights of new nodes with costs a. θ and λ are those of the problem without a prior, whose
-    weights are 1/`ratio` times as large. `local_scale` is what locality multiplies the fitted samples' distances by, or None.
+    `solve_rows(a, threads)` gives λ and weights of new nodes with costs a. θ and λ are those of the problem without a prior,
+    whose weights are 1/`ratio` times as large. `local_scale` is what locality multiplies the fitted samples' distances by, or
+    None.
     """
 
     distances: Distances
@@ -60,13 +61,13 @@ class FittedGraph:
         own = None if self.local_scale is None else self._own_scale(Q, threads)
         pending, width = np.arange(n_rows), min(FIRST_WIDTH * self.k, n)
         while pending.size:
-            scales = None if own is None else (own[pending], self.local_scale)
+            scales = None if own is None or self.local_scale is None else (own[pending], self.local_scale)
             offset = lam / (2.0 * theta)
             lists, z, cuts = nearest_to_new(self.distances, Q[pending], width, offset, scales, threads=threads)
             if not (lists >= 0).any(axis=1).all():
                 row = int(pending[np.argmin((lists >= 0).any(axis=1))])
                 raise ValueError(f"New sample {row} has no allowed edge: store at least one squared distance in its row.")
-            z = z.astype(np.float64) if own is None else z * own[pending, None] * self.local_scale[lists]
+            z = z.astype(np.float64) if scales is None else z * scales[0][:, None] * scales[1][lists]
             a = np.where(lists < 0, NEVER, 2.0 * theta * z - lam[lists])
             new_lam, w = self.solve_rows(a, threads)
             is_complete = (new_lam <= 2.0 * theta * cuts) | (width == n)

@@ -139,14 +139,15 @@ def theta_bounds(learner, most: int | None = None, ax=None):
 
     The bounds are means over at most 2,000 nodes. `most` is twice the wanted number of neighbours by default.
     """
-    from smoothgraph.neighbors import nearest_to_new
+    from smoothgraph.neighbors.queries import nearest_to_new
+    from smoothgraph.parallel import Threads
     from smoothgraph.theta import theta_bounds as bounds
 
-    samples = learner._samples
     _only_plain("Bounds of θ", learner)
-    most = min(most or 2 * learner.n_neighbors, samples.n - 2)
-    nodes = np.linspace(0, samples.n - 1, min(MAX_BOUND_NODES, samples.n)).astype(np.int32)
-    _, z, _ = nearest_to_new(samples, samples.own(nodes), most + 2, np.zeros(samples.n))
+    distances = learner.distances_
+    most = min(most or 2 * learner.n_neighbors, distances.n - 2)
+    nodes = np.linspace(0, distances.n - 1, min(MAX_BOUND_NODES, distances.n)).astype(np.int32)
+    _, z, _ = nearest_to_new(distances, distances.own(nodes), most + 2, threads=Threads(learner.n_jobs))
     z = np.sort(z, axis=1)[:, 1 : most + 2]  # the first entry is the node itself
     k = np.arange(2, most + 1)  # k = 1 has no upper bound
     lower, upper = np.transpose([bounds(z, int(wanted))[:2] for wanted in k])
@@ -183,26 +184,30 @@ def convergence(learner, solvers=("nodewise",), ax=None):
 
 def _only_plain(what, learner):
     """Raise an error unless the learner's problem is the log model on plain distances, with distances that are kept."""
-    for name, plain in (("model", "log"), ("locality", 0), ("connect", False), ("prior", None)):
-        value = getattr(learner, name)
-        if value is not plain and not (np.isscalar(value) and value == plain):
-            raise ValueError(f"{what} can be drawn for {name}={plain!r} only, not for {name}={value!r}.")
-    if getattr(learner._samples, "sparse", False):
+    from smoothgraph.models import model_of
+
+    values = {"model": model_of(learner.model).name, "locality": learner.locality, "connect": learner.connect}
+    for name, plain in (("model", "log"), ("locality", 0), ("connect", False)):
+        if values[name] != plain:
+            raise ValueError(f"{what} can be drawn for {name}={plain!r} only, not for {name}={values[name]!r}.")
+    if learner.prior is not None:
+        raise ValueError(f"{what} can be drawn without a prior only.")
+    if not learner.distances_.can_search:
         raise ValueError(f"{what} cannot be drawn for given allowed edges: the learner does not keep their distances.")
 
 
 def _problem_again(learner):
     """The problem that the learner solved first, before any node got a longer list."""
-    from smoothgraph.candidates import from_lists
-    from smoothgraph.neighbors import choose_backend, find_neighbors
-    from smoothgraph.solvers.problem import Problem
+    from smoothgraph.models import LogProblem
+    from smoothgraph.neighbors import find_neighbors
+    from smoothgraph.parallel import Threads
 
     _only_plain("Convergence", learner)
-    samples = learner._samples
-    everyone = isinstance(learner.neighbors, str) and learner.neighbors == "all"
-    backend = choose_backend("exact" if everyone else learner.neighbors, samples, learner.random_state)
-    upper = np.inf if learner.max_weight is None else learner.max_weight / learner._delta()
-    return Problem(from_lists(find_neighbors(samples, learner._width(), backend)), learner.theta_, upper)
+    threads, width = Threads(learner.n_jobs), int(np.ceil(learner.oversampling * learner.n_neighbors))
+    how = {"neighbors": learner.neighbors, "random_state": learner.random_state, "threads": threads}
+    edges = find_neighbors(learner.distances_, width, **how).edges(threads=threads)
+    delta = 1.0 if isinstance(learner.scale, str) else learner.scale_
+    return LogProblem(edges, learner.theta_, None if learner.max_weight is None else learner.max_weight / delta)
 
 
 def _gaps(problem, solver, tol):

@@ -10,7 +10,9 @@ from typing import NamedTuple
 import numpy as np
 
 BLOCK_ROWS = 1 << 16  # nodes whose distances are held in float64 at a time
-LEAST_SPREAD = 0.01  # mean of 1 − zⱼ/z over the first distances below which they count as tied (it is about 2/d in d dimensions)
+LEAST_SPREAD = (
+    0.01  # mean of 1 − zⱼ/z over the first distances below which they count as tied (it is about 2/d in d dimensions)
+)
 ALL_ZERO = (
     "All distances in the neighbour lists are 0: the samples are identical, or come in groups of duplicates larger than the "
     "lists, and no θ makes a graph of them sparse. Remove duplicate samples."

@@ -71,7 +71,8 @@ def weighted_components(form, lam, bridge_i, bridge_j):
 def small_components(starts, form, lam, bridge_ptr, bridges, most):
     """The components of at most `most` nodes that the nodes `starts` are in, by number; all other nodes have 0, if any.
 
-    Edges are those of `weighted_components`, the bridges given as CSR rows. A search ends where it meets one that grew too large.
+    Edges are those of `weighted_components`, the bridges given as CSR rows. A search ends where it meets one that grew too
+    large.
     """
     label, queue, large = np.zeros(lam.size, np.int32), np.empty(most, np.int32), -1
     count = 0

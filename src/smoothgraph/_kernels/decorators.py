@@ -1,7 +1,7 @@
 """How loops are compiled: every kernel is cached on disk and runs without the GIL, in the thread that calls it.
 
-`compiled` lets the compiler fuse operations and reorder sums, which SIMD needs, and differently so in different loops. `exact` is
-for arithmetic that must have the same bits wherever it is used.
+`compiled` lets the compiler fuse operations and reorder sums, which SIMD needs, and differently so in different loops.
+`exact` is for arithmetic that must have the same bits wherever it is used.
 """
 
 from numba import njit

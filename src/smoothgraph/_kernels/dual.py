@@ -365,7 +365,8 @@ def fill_weighted(first, last, form, lam, less_than, indptr, columns, weights):
 def largest_partners(order, local_scale, lam):
     """For each node i of `order`: the largest (λᵢ + λⱼ)/local_scaleⱼ over the nodes j that come no later in it.
 
-    These are lines in λᵢ, of slope 1/local_scaleⱼ: kept are those that are largest somewhere, by ascending slope, which are few.
+    These are lines in λᵢ, of slope 1/local_scaleⱼ: kept are those that are largest somewhere, by ascending slope, which are
+    few.
     """
     n = order.size
     slope, height, from_x = np.empty(n), np.empty(n), np.empty(n)  # line s is the largest from from_x[s] on

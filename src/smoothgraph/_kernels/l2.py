@@ -1,7 +1,7 @@
 """The dual of the ℓ2 model: where its Newton steps begin, what the weights are at λ, and P and D there.
 
-The nodes are cut into groups, and a kernel does a range of groups: the sums of a group have a fixed order. `given` is weight that a
-node has besides, from bridges.
+The nodes are cut into groups, and a kernel does a range of groups: the sums of a group have a fixed order. `given` is weight
+that a node has besides, from bridges.
 """
 
 import numpy as np
@@ -95,7 +95,7 @@ def sums_l2(first, last, lam, degree, energy, given, sums):
 
 @compiled
 def values_l2(first, last, lam, degree, given, ratio, mean, sums):
-    """Of each group, into the two rows of `sums`: Σd² at weights `ratio` times as large, and Σ 1 + 2λ(1 − given) − (λ − mean)²."""
+    """Of each group, into two rows of `sums`: Σd² at weights `ratio` times as large, and Σ 1 + 2λ(1 − given) − (λ − mean)²."""
     n, groups = lam.size, sums.shape[1]
     for group in range(first, last):
         primal, dual = 0.0, 0.0

@@ -1,7 +1,7 @@
 """Newton steps on a dual: (diag + ½A − less·11ᵀ/n)x = right by conjugate gradients, A a 0/1 adjacency matrix.
 
-The nodes are cut into as many groups as the arrays of partial sums have entries, and a kernel does a range of groups: so sums have
-a fixed order. Row i of A has its entries from begin[i] to end[i].
+The nodes are cut into as many groups as the arrays of partial sums have entries, and a kernel does a range of groups: so sums
+have a fixed order. Row i of A has its entries from begin[i] to end[i].
 """
 
 from smoothgraph._kernels.decorators import compiled

@@ -1,7 +1,7 @@
 """The flow of the models that have a θ: lists → allowed edges → θ → solve ◄─► certify → connect → solution.
 
-In: a model with the methods of `ThetaModel`, and a task. Out: what was learned. The search may number the samples anew; this module
-goes to those numbers at its beginning, and back to the rows of the table at its end.
+In: a model with the methods of `ThetaModel`, and a task. Out: what was learned. The search may number the samples anew; this
+module goes to those numbers at its beginning, and back to the rows of the table at its end.
 """
 
 import time
@@ -12,7 +12,6 @@ from typing import Any, Protocol
 import numpy as np
 import scipy.sparse as sp
 
-from smoothgraph.distances import Distances
 from smoothgraph.edges import Edges
 from smoothgraph.fit.connect import connect
 from smoothgraph.fit.solve_certified import solve_certified

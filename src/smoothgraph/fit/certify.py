@@ -1,20 +1,21 @@
 """Is the support complete? Grow it where it is not.
 
-In: a support with each node's reach, θ and λ. Out: the nodes for which the reach does not prove that every pair left out has weight
-0, and a larger support for them.
+In: a support with each node's reach, θ and λ. Out: the nodes for which the reach does not prove that every pair left out has
+weight 0, and a larger support for them.
 
 A pair outside the support is at least max(reach) apart. If θ·reachᵢ ≥ λᵢ holds for all nodes, take such a pair with λᵢ ≥ λⱼ:
 θzᵢⱼ ≥ θ·reachᵢ ≥ λᵢ ≥ (λᵢ+λⱼ)/2, so its weight would be 0. This is true of any λ, not of the optimum alone: adding the pair
 changes neither P(w) nor D(λ), and the duality gap found on the support holds for all n(n−1)/2 pairs. With approximate lists
 it is true as far as the lists are.
 
-Where lists would be too long, a node is *scanned*: it is compared with every sample, and its pairs with z < limitᵢ + limitⱼ become
-allowed edges, the limits being somewhat more than λ/(2θ). All others have θz ≥ (λᵢ+λⱼ)/2 as long as no λ is above 2θ·limit. Nodes
-whose λ rose above that fail.
+Where lists would be too long, a node is *scanned*: it is compared with every sample, and its pairs with z < limitᵢ + limitⱼ
+become allowed edges, the limits being somewhat more than λ/(2θ). All others have θz ≥ (λᵢ+λⱼ)/2 as long as no λ is above
+2θ·limit. Nodes whose λ rose above that fail.
 
-With locality a distance counts local_scaleᵢ·local_scaleⱼ times, and node i answers for its pairs with the nodes that come no later
-in the order of λ/local_scale². It is certified if θ·reachᵢ is at least the largest (λᵢ+λⱼ)/(2·local_scaleᵢ·local_scaleⱼ) over
-those: then one of its two ends answers for every pair outside. Without locality the largest is λᵢ, and this is the test above.
+With locality a distance counts local_scaleᵢ·local_scaleⱼ times, and node i answers for its pairs with the nodes that come no
+later in the order of λ/local_scale². It is certified if θ·reachᵢ is at least the largest
+(λᵢ+λⱼ)/(2·local_scaleᵢ·local_scaleⱼ) over those: then one of its two ends answers for every pair outside. Without locality
+the largest is λᵢ, and this is the test above.
 """
 
 from dataclasses import replace
@@ -30,12 +31,12 @@ from smoothgraph.parallel import ROWS, blocks, least_rows
 
 LIST_FACTOR = 4  # an extension makes the lists of nodes that need it so many times as long
 MAX_EXTENSIONS = 2  # times that lists are extended
-# Pairs are let in up to these factors beyond what is needed, so that λ and θ may still move. Extended lists cost more with every
-# pair, so their factor is the smaller one.
+# Pairs are let in up to these factors beyond what is needed, so that λ and θ may still move. Extended lists cost more with
+# every pair, so their factor is the smaller one.
 EXTENSION_SLACK, SCAN_SLACK = 1.03, 1.1
-# Multiplications that a scan may cost when the lists are approximate: up to the first, half a second, it is the shortest way; up to
-# the second, seconds, it is made where longer lists did not help. Beyond a million samples, where all the rest takes longer too, as
-# many for every million.
+# Multiplications that a scan may cost when the lists are approximate: up to the first, half a second, it is the shortest way;
+# up to the second, seconds, it is made where longer lists did not help. Beyond a million samples, where all the rest takes
+# longer too, as many for every million.
 CHEAP_SCAN, DEAR_SCAN = 6e10, 2e11
 MAX_PAIRS_PER_NODE, MAX_PAIRS = 50, 10_000_000  # a scan that finds more than both gives up: n copies have n² pairs with weight
 MAX_TWO_HOPS = 1024  # neighbours of neighbours that a node looks at for a longer list, at the least
@@ -45,7 +46,7 @@ ANY_PATH = np.empty(0, np.int8)  # to `two_hops`: paths need no new edge
 def failing_nodes(support: Support, theta: float, lam: np.ndarray) -> np.ndarray:
     """Nodes such that every pair outside the support that may have weight has one of them at an end."""
     failing = theta * support.edges.reach < _needed(support.local_scale, lam)
-    if support.scanned is not None:
+    if support.scanned is not None and support.scan_limits is not None:
         failing &= ~support.scanned
         failing |= lam > 2.0 * theta * support.scan_limits
     return np.flatnonzero(failing).astype(np.int32)
@@ -108,7 +109,7 @@ class Growth:
         """
         n, support, nodes = self.asked.distances.n, self.support, self.failing
         scanned, limits = np.zeros(n, np.bool_), SCAN_SLACK * np.maximum(self.lam, 0.0) / (2.0 * self.theta)
-        if support.scanned is not None:
+        if support.scanned is not None and support.scan_limits is not None:
             scanned, before = support.scanned.copy(), support.scan_limits.copy()
             before[nodes] = np.maximum(before, limits)[nodes]
             limits = before
@@ -117,7 +118,10 @@ class Growth:
         near = partial(pairs_nearer_than, self.asked.distances, limits=limits, local_scale=local_scale, most=most)
         others = np.setdiff1d(nodes, self.too_short)
         threads = self.asked.threads
-        found = near(self.too_short, threads=threads), near(others, among=np.flatnonzero(scanned).astype(np.int32), threads=threads)
+        found = (
+            near(self.too_short, threads=threads),
+            near(others, among=np.flatnonzero(scanned).astype(np.int32), threads=threads),
+        )
         if any(pairs is None for pairs in found):
             return None
         scanned[self.too_short] = True

@@ -3,12 +3,13 @@
 In: the state of a certified solve. Out: the same for a graph with one component, with the bridges that it took. The log barrier
 forbids isolated nodes, not isolated pairs; the ℓ2 model not even those.
 
-The cost of a pair without weight is θz − (λᵢ+λⱼ)/2 ≥ 0: how much nearer it would have to be to get any. Components are connected by
-a spanning forest of least cost, first with allowed edges; where these leave components, with the cheapest pairs found by a search.
-A bridge gets the smaller of the mean weights that its two ends had before there were any bridges, and the problem is solved anew with
-that weight given: everything else is optimal, and the duality gap and the support certificate prove it of the problem as it is
-then. A pair that the model itself comes to give weight to is no longer a bridge. Other bridges stay, also where the model has come
-to connect their components elsewhere: that is an effect of the bridge, and without it they would come apart again.
+The cost of a pair without weight is θz − (λᵢ+λⱼ)/2 ≥ 0: how much nearer it would have to be to get any. Components are
+connected by a spanning forest of least cost, first with allowed edges; where these leave components, with the cheapest pairs
+found by a search. A bridge gets the smaller of the mean weights that its two ends had before there were any bridges, and the
+problem is solved anew with that weight given: everything else is optimal, and the duality gap and the support certificate
+prove it of the problem as it is then. A pair that the model itself comes to give weight to is no longer a bridge. Other
+bridges stay, also where the model has come to connect their components elsewhere: that is an effect of the bridge, and
+without it they would come apart again.
 """
 
 from dataclasses import replace

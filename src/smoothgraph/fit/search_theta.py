@@ -1,7 +1,7 @@
 """θ for the wanted mean number of neighbours.
 
-In: what is asked, a support, a θ to begin with and perhaps a point to start from. Out: the problem at the θ found, and its optimum.
-Every solve starts from the λ of the one before; the steps are those of a secant on log degree against log θ.
+In: what is asked, a support, a θ to begin with and perhaps a point to start from. Out: the problem at the θ found, and its
+optimum. Every solve starts from the λ of the one before; the steps are those of a secant on log degree against log θ.
 """
 
 from typing import Any

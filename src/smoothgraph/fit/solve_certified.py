@@ -30,8 +30,8 @@ def solve_certified(
 ) -> State:
     """Solve at θ, or at the θ that gives the degree asked for; if a complete support is asked for, on one that is large enough.
 
-    `start` is where an earlier call ended: its λ is the optimum, but for the nodes marked `changed`, if those are given. Unless it
-    `may_scan`, the support grows by longer lists only, and nodes that need a scan stay without a certificate.
+    `start` is where an earlier call ended: its λ is the optimum, but for the nodes marked `changed`, if those are given.
+    Unless it `may_scan`, the support grows by longer lists only, and nodes that need a scan stay without a certificate.
     """
     bridges = Bridges() if bridges is None else bridges
     gap, degree_tol = asked.tol, DEGREE_TOL

@@ -79,8 +79,9 @@ class Asked:
 class Support:
     """Allowed edges, and what is known of the pairs left out.
 
-    `edges` have the true squared distances and each node's reach; `counted` are the same edges with the distances that the problem
-    counts: times local_scaleᵢ·local_scaleⱼ, which is None without locality. `width` is how long the lists were at first.
+    `edges` have the true squared distances and each node's reach; `counted` are the same edges with the distances that the
+    problem counts: times local_scaleᵢ·local_scaleⱼ, which is None without locality. `width` is how long the lists were at
+    first.
 
     Nodes marked `scanned` were compared with every sample: all pairs of one of them and any other node with a (scaled) squared
     distance below scan_limitsᵢ + scan_limitsⱼ are among the edges. Both are None before the first scan.

@@ -46,8 +46,8 @@ class Task:
 class Learned:
     """What a model made of it, for samples numbered by rows.
 
-    `rows(Q, threads)` are the weights of new samples, or None. What a model does not have is None: nearest-neighbour graphs have no
-    solution, no θ and no certificate.
+    `rows(Q, threads)` are the weights of new samples, or None. What a model does not have is None: nearest-neighbour graphs
+    have no solution, no θ and no certificate.
     """
 
     weights: sp.csr_matrix

@@ -129,7 +129,7 @@ def umap_knn(X, n_neighbors: int = 15, *, metric: str = "euclidean", neighbors: 
 
     X = check_array(X, accept_sparse="csr", dtype=float_type(X), order="C", ensure_min_samples=n_neighbors + 1)
     found = find_neighbors(distances_of(X, metric), n_neighbors - 1, neighbors, random_state=random_state, threads=Threads())
-    lists = found.by_rows()
+    lists: Any = found.by_rows()
     itself = np.arange(X.shape[0], dtype=np.int32)[:, None]
     indices = np.concatenate([itself, lists.indices], axis=1)
     return indices, np.concatenate([np.zeros(itself.shape, np.float32), np.sqrt(lists.distances).astype(np.float32)], axis=1)

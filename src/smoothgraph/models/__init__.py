@@ -1,12 +1,14 @@
 """The models: all that differs between them, one file each.
 
-A model has a `name`; the parameters of the learner that it `takes`, of those that not every model has; whether it `learns` or only weighs
-lists; `check(metric, neighbors)`, which raises for its own parameters and for what it cannot be combined with; `given_theta(alpha, beta)`;
-and `learn(task)`. A model that has a θ states what `fit.by_theta.ThetaModel` lists and leaves `learn` to that module.
+A model has a `name`; the parameters of the learner that it `takes`, of those that not every model has; whether it `learns` or
+only weighs lists; `check(metric, neighbors)`, which raises for its own parameters and for what it cannot be combined with;
+`given_theta(alpha, beta)`; and `learn(task)`. A model that has a θ states what `fit.by_theta.ThetaModel` lists and leaves
+`learn` to that module.
 """
 
 from collections.abc import Callable
 from functools import partial
+from inspect import signature
 from typing import Any
 
 from smoothgraph.models.daitch import Daitch
@@ -36,7 +38,7 @@ def model_of(model: Any, **parameters: Any) -> Any:
     if not isinstance(model, str) or model not in MODELS:
         names = ", ".join(repr(name) for name in MODELS)
         raise ValueError(f"model={model!r} is not known: use one of {names}, or a model of smoothgraph.models.")
-    known = MODELS[model]().get_params()
+    known = signature(MODELS[model]).parameters
     for name, value in parameters.items():
         if name not in known:
             raise ValueError(f"{name}={value!r} does not apply to model={model!r}, only to {_having(name)}: leave it out.")
@@ -50,4 +52,4 @@ def models_taking(parameter: str) -> str:
 
 def _having(parameter):
     """The names of the models that have a parameter of their own, for a message."""
-    return " and ".join(name for name, make in MODELS.items() if parameter in make().get_params()) or "no model"
+    return " and ".join(name for name, make in MODELS.items() if parameter in signature(make).parameters) or "no model"

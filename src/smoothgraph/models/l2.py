@@ -2,8 +2,8 @@
 
     minimise  ‖W∘Z‖₁,₁ + α‖W1‖² + α‖W‖²_F     over symmetric W ≥ 0 whose entries sum to n,      θ = 1/(2α).
 
-The weights are w = max(0, (λᵢ+λⱼ)/2 − θz), the form that the log model has, so that the same kernels, the same certificate and the same
-search for θ serve both. A node may end without an edge: there is no barrier. It has no parameters of its own.
+The weights are w = max(0, (λᵢ+λⱼ)/2 − θz), the form that the log model has, so that the same kernels, the same certificate
+and the same search for θ serve both. A node may end without an edge: there is no barrier. It has no parameters of its own.
 """
 
 from dataclasses import dataclass

@@ -2,8 +2,8 @@
 
     minimise  Σₑ 2θzₑwₑ + wₑ² + c(wₑ − w⁰ₑ)²  −  Σᵢ log dᵢ     over 0 ≤ wₑ ≤ max_weight,   d = Sw + fixed,
 
-`fixed` being the weight that each node has of bridges (0 unless components were connected). It has no parameters of its own: θ, α, β,
-`max_weight` and `prior` are the learner's.
+`fixed` being the weight that each node has of bridges (0 unless components were connected). It has no parameters of its own:
+θ, α, β, `max_weight` and `prior` are the learner's.
 
 Substituting ŵ = √(1+c)·w leaves the same problem without the prior, with distances z − (c/θ)w⁰ and θ/√(1+c): solvers work on
 that form, so none of them knows what a prior is.

@@ -1,12 +1,13 @@
 """The nearest-neighbour graphs people use today, to compare with. Nothing is learned.
 
-In: neighbour lists. Out: a symmetric graph with an edge where one end lists the other. Weights are 1 ("binary"), exp(−z/(2σ²)) with
-one width σ ("gaussian"), or exp(−z/(σᵢσⱼ)) with σᵢ the distance to node i's last neighbour ("self-tuning", Zelnik-Manor & Perona
-2004).
+In: neighbour lists. Out: a symmetric graph with an edge where one end lists the other. Weights are 1 ("binary"),
+exp(−z/(2σ²)) with one width σ ("gaussian"), or exp(−z/(σᵢσⱼ)) with σᵢ the distance to node i's last neighbour ("self-tuning",
+Zelnik-Manor & Perona 2004).
 """
 
 from functools import partial
 from numbers import Real
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -51,7 +52,9 @@ class Nearest(BaseEstimator):
         if self.sigma is not None and not (isinstance(self.sigma, Real) and 0.0 < self.sigma < np.inf):
             raise ValueError(f"sigma={self.sigma!r} must be a positive, finite number.")
         if isinstance(neighbors, str) and neighbors == "all":
-            raise ValueError(f"neighbors='all' does not apply to model={self.name!r}, which needs neighbour lists: use 'exact'.")
+            raise ValueError(
+                f"neighbors='all' does not apply to model={self.name!r}, which needs neighbour lists: use 'exact'."
+            )
 
     def given_theta(self, alpha, beta) -> None:
         """There is no θ."""
@@ -59,7 +62,7 @@ class Nearest(BaseEstimator):
     def learn(self, task: Task) -> Learned:
         if task.found.is_given:
             raise ValueError(f"model={self.name!r} needs samples, or a dense matrix of squared distances.")
-        found = task.found.by_rows()
+        found: Any = task.found.by_rows()  # lists, since pairs are refused by `check` and above
         with task.progress.stage("graph"):
             widths = self._widths(found.distances)
             directed = self._graph(found.indices, found.distances, widths, widths)

@@ -1,7 +1,7 @@
 """A degree penalty of the user's own: minimise Σₑ 2θzₑwₑ + wₑ² + Σᵢ φ(dᵢ) over w ≥ 0, for any convex φ.
 
-At the optimum w = max(0, (λᵢ+λⱼ)/2 − θz) with λᵢ = −φ′(dᵢ). The log model is φ(d) = −log d, where −φ′ = λ at d = 1/λ. To have it cost
-something to be a hub:
+At the optimum w = max(0, (λᵢ+λⱼ)/2 − θz) with λᵢ = −φ′(dᵢ). The log model is φ(d) = −log d, where −φ′ = λ at d = 1/λ. To have
+it cost something to be a hub:
 
 >>> import numpy as np
 >>> from numba import njit

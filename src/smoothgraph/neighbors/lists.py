@@ -75,7 +75,7 @@ class Neighborhoods(Protocol):
         ...
 
     def release(self) -> None:
-        """Let go of the lists, the largest arrays beside the edges: solving needs the memory. They cannot be used afterwards."""
+        """Let go of the lists, which cannot be used afterwards: solving needs the memory."""
         ...
 
 

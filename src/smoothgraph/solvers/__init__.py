@@ -9,13 +9,16 @@ from smoothgraph.solvers.problem import Point, Problem, Solution, Solver, Status
 __all__ = ["Point", "Problem", "Solution", "Solver", "Status", "solve"]
 
 
-def solve(problem, *, solver: str = "best", tol: float = 1e-6, max_iter: int | None = None, lam=None, n_jobs=None) -> Solution:
+def solve(
+    problem, *, solver: str | None = None, tol: float = 1e-6, max_iter: int | None = None, lam=None, n_jobs=None
+) -> Solution:
     """Solve to a relative duality gap of `tol`.
 
     Parameters
     ----------
-    problem : a model on a graph of allowed edges, such as `LogProblem(edges, theta)` of `smoothgraph.models`.
-    solver : "best", the one its model uses, or "primal_dual", the scheme of the paper, for the log model.
+    problem : a model on a graph of allowed edges, such as `LogProblem(edges, theta)` of `smoothgraph.models`. solver : the
+    model's own by default ("nodewise" for the log model, "newton" for ℓ2); "primal_dual" is the scheme of the paper,
+        for the log model.
     tol : stop when the relative gap is at most this: (P − D)/n, or (P − D)/P for the ℓ2 model.
     max_iter : give up after as many rounds (1,000 sweeps, or 50,000 primal-dual iterations).
     lam : a dual vector to start from, such as `solution.dual` of a similar problem.
@@ -24,8 +27,8 @@ def solve(problem, *, solver: str = "best", tol: float = 1e-6, max_iter: int | N
     threads = Threads(n_jobs)
     if solver == "primal_dual":
         return primal_dual.solve(problem, tol, 50_000 if max_iter is None else max_iter, lam, threads)
-    if solver != "best":
-        raise ValueError(f"solver={solver!r} is not known: use 'best' or 'primal_dual'.")
-    started, best = time.perf_counter(), problem.solver(threads)
-    start = None if lam is None else best.point_at(problem, lam)
-    return best.finish(problem, best.ascend(problem, tol, 1000 if max_iter is None else max_iter, start), tol, started)
+    started, own = time.perf_counter(), problem.solver(threads)
+    if solver not in (None, own.name):
+        raise ValueError(f"solver={solver!r} is not known: use {own.name!r} or 'primal_dual'.")
+    start = None if lam is None else own.point_at(problem, lam)
+    return own.finish(problem, own.ascend(problem, tol, 1000 if max_iter is None else max_iter, start), tol, started)

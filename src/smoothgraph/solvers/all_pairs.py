@@ -1,7 +1,7 @@
 """The models of Daitch over all pairs of samples: solve on some edges, look at all pairs, let in those that would gain weight.
 
-In: samples X and allowed edges to begin with. Out: a `Solution` that is proven over all pairs. All pairs are looked at in blocks,
-n²·d multiplications each time: this is for thousands of nodes, not for millions.
+In: samples X and allowed edges to begin with. Out: a `Solution` that is proven over all pairs. All pairs are looked at in
+blocks, n²·d multiplications each time: this is for thousands of nodes, not for millions.
 """
 
 import time

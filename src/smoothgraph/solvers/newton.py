@@ -4,8 +4,8 @@ In: a problem of the ℓ2 model, perhaps a point to start from. Out: a point. Di
 
     D(λ) = n + 2Σλᵢ − Σ(λᵢ − λ̄)² − 2Σₑ wₑ²,        ½∇D = 1 − (λ − λ̄) − d,
 
-the multiplier of the sum having been eliminated: at the optimum dᵢ = 1 − (λᵢ − λ̄), which adds up to n. λ of every node alone, and
-a sweep, find most of the right piece, and Newton's method with a line search ends on it after a few steps.
+the multiplier of the sum having been eliminated: at the optimum dᵢ = 1 − (λᵢ − λ̄), which adds up to n. λ of every node
+alone, and a sweep, find most of the right piece, and Newton's method with a line search ends on it after a few steps.
 """
 
 from dataclasses import replace
@@ -26,6 +26,8 @@ SHORTEST_STEP = 1e-8  # share of a Newton step below which rounding leaves no as
 
 class Newton:
     """The solver."""
+
+    name = "newton"
 
     def __init__(self, threads: Threads | None = None):
         self.threads = Threads() if threads is None else threads

@@ -1,7 +1,7 @@
 """The default solver: exact coordinate ascent on the dual, one node at a time, and leaps where that is slow.
 
-In: a problem of the log model, perhaps a point to start from. Out: a point, that is λ and the weights at λ. There the duality gap
-is P − D = Σᵢ ψ(dᵢλᵢ), ψ(x) = x − 1 − log x: a sum of small positive terms, exact to the last digits.
+In: a problem of the log model, perhaps a point to start from. Out: a point, that is λ and the weights at λ. There the duality
+gap is P − D = Σᵢ ψ(dᵢλᵢ), ψ(x) = x − 1 − log x: a sum of small positive terms, exact to the last digits.
 
 The update of one node, λ ← T(λ), is a contraction in the largest difference: raising all λⱼ by h lowers λᵢ by at most
 h·m/(2dᵢ² + m), m the number of its edges. So sweeps converge in any order and from any start; the order only sets how fast.
@@ -30,6 +30,8 @@ DIRECT_DOUBLINGS = 4  # that number doubles with every leap that did not help, u
 class Nodewise:
     """The solver. It keeps its memory between solves: touching new memory takes longer than writing to it."""
 
+    name = "nodewise"
+
     def __init__(self, threads: Threads | None = None):
         self.threads = Threads() if threads is None else threads
         self._memory = Memory()
@@ -40,11 +42,12 @@ class Nodewise:
         Outliers that have outliers as neighbours may need more digits than their shifted λ has. Where the gap is missed, λ is
         counted anew from where it has come to, and has all its digits again.
         """
-        point = self._ascend(problem, tol, max_iter, *self._carried(problem, start), start, changed)
+        form, offset, lam = self._carried(problem, start)
+        point = self._ascend(problem, tol, max_iter, form, offset, lam, start, changed)
         for _ in range(SHIFTS):
-            if point.gap <= tol or not point.lam_offset.any():
+            if point.gap <= tol or not offset.any():
                 break
-            lam, is_far = point.lam, point.lam_offset > 0.0
+            lam, is_far = point.lam, offset > 0.0
             offset = np.where(is_far, lam, 0.0)
             point = self._ascend(problem, tol, max_iter, problem.form(offset), offset, np.where(is_far, 0.0, lam))
         return point

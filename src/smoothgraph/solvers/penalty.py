@@ -1,8 +1,8 @@
 """Sweeps for a degree penalty of the user's own, node by node, without what the other solvers know of the logarithm.
 
-In: a problem with two compiled functions, φ and the degree at which −φ′ = λ. Out: a point. A node alone has to solve
-Σⱼ max(0, (λ − aⱼ)/2) = d(λ), where d(λ) falls as λ grows, and bisection does. The functions are compiled into the sweep, so that its
-loops call nothing; that takes some seconds in every process, for every φ.
+In: a problem with two compiled functions, φ and the degree at which −φ′ = λ. Out: a point. A node alone has to solve Σⱼ
+max(0, (λ − aⱼ)/2) = d(λ), where d(λ) falls as λ grows, and bisection does. The functions are compiled into the sweep, so that
+its loops call nothing; that takes some seconds in every process, for every φ.
 """
 
 import numpy as np
@@ -14,6 +14,8 @@ from smoothgraph.solvers.problem import Point, Solution, solution_at
 
 class PenaltySweeps:
     """The solver."""
+
+    name = "penalty_sweeps"
 
     def __init__(self, threads: Threads | None = None):
         self.threads = Threads() if threads is None else threads

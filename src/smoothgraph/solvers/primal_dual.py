@@ -1,7 +1,7 @@
 """The paper's own solver: forward-backward-forward primal-dual splitting (Kalofolias 2016, Algorithm 1; Komodakis & Pesquet).
 
-In: a problem of the log model. Out: weights and λ, found without the closed form the node-wise solver rests on. It is the reference
-that solver is checked against, and its opponent in the benchmarks.
+In: a problem of the log model. Out: weights and λ, found without the closed form the node-wise solver rests on. It is the
+reference that solver is checked against, and its opponent in the benchmarks.
 """
 
 import time

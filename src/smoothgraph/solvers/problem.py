@@ -1,7 +1,7 @@
 """What a solver takes, where it is on its way, and what it gives back.
 
-The weights of all models with a degree penalty are w = clip((λᵢ+λⱼ)/2 − θz, 0, max_weight), so that a solver looks for λ. A model
-states its problem as a class with the attributes of `Problem`; a solver moves a `Point`; the end is a `Solution`.
+The weights of all models with a degree penalty are w = clip((λᵢ+λⱼ)/2 − θz, 0, max_weight), so that a solver looks for λ. A
+model states its problem as a class with the attributes of `Problem`; a solver moves a `Point`; the end is a `Solution`.
 
 λ of an outlier whose nearest neighbour is at θz = 10⁸ is near 2·10⁸ and its weights are near 10⁻⁸, the last digit of λ. So λ is
 stored as `lam_offset` + `lam_shifted`, with an offset of 2θz of the nearest neighbour for such nodes and 0 for all others; the
@@ -45,7 +45,8 @@ class Problem(Protocol):
 class Point:
     """Where a solver is: λ in its stored form, and what the weights at λ are.
 
-    `energy` is each node's half of Σₑ 2θzw + w², with the distances of the form. `lam_offset` is None for a model that has none.
+    `energy` is each node's half of Σₑ 2θzw + w², with the distances of the form. `lam_offset` is None for a model that has
+    none.
     """
 
     form: Form
@@ -70,6 +71,8 @@ class Point:
 class Solver(Protocol):
     """An algorithm for one kind of problem. It keeps memory between solves, and no results."""
 
+    name: str
+
     def ascend(self, problem: Any, tol: float, max_iter: int, start: Point | None = None, changed=None) -> Point:
         """A point with a gap of at most `tol`, if it can be reached.
 
@@ -79,6 +82,10 @@ class Solver(Protocol):
 
     def finish(self, problem: Any, point: Point, tol: float, started: float) -> "Solution":
         """The solution at a point. It warns if the gap is larger than `tol`. `started` is when the solve began."""
+        ...
+
+    def point_at(self, problem: Any, lam: np.ndarray) -> Point:
+        """The point at a λ of the user's, to start from."""
         ...
 
 
@@ -139,9 +146,7 @@ def solution_at(point: Point, ratio: float, values: tuple, tol: float, started: 
     alone = int(np.count_nonzero(point.degree == 0.0))
     far = f" {alone} nodes have no edge yet: are they outliers far from all others? Remove or clip them." if alone else ""
     status = status_of(point.gap, tol, point.n_iter, advice=f"Raise max_iter, or tol.{far}")
-    return Solution(
-        weights, lam, objective, dual_objective, point.gap, point.n_iter, status, time.perf_counter() - started
-    )
+    return Solution(weights, lam, objective, dual_objective, point.gap, point.n_iter, status, time.perf_counter() - started)
 
 
 def weighted_edges(form: Form, lam: np.ndarray, less_than: float = np.inf, *, threads: Threads):

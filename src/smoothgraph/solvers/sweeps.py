@@ -1,10 +1,10 @@
 """Sweeps over the nodes: each goes to the optimum of its own λ, the others as they are.
 
-In: a problem of the log model in its form for kernels, and λ, which is changed in place. Out: the number of rounds made, and the
-`Point` at a λ.
+In: a problem of the log model in its form for kernels, and λ, which is changed in place. Out: the number of rounds made, and
+the `Point` at a λ.
 
-Few of the allowed edges have weight. A sweep looks only at *live* edges: those that can have weight while no λ rises by more than a
-margin. And none does: a node that comes to this limit rests until the live edges are chosen anew.
+Few of the allowed edges have weight. A sweep looks only at *live* edges: those that can have weight while no λ rises by more
+than a margin. And none does: a node that comes to this limit rests until the live edges are chosen anew.
 """
 
 import numpy as np
@@ -43,7 +43,7 @@ class Memory:
         return self._rows
 
     def mixed_rows(self, indptr, form, shift, threads):
-        """Which nodes are mixed (see `Blocks`). Nodes that have more edges than when it was last asked may be: they count as such."""
+        """Which nodes are mixed (see `Blocks`). Nodes with more edges than at the last call may be, and count as such."""
         if self._mixed is None or self._mixed[0].size != indptr.size:
             mixed = np.empty(form.n, np.bool_)
             threads.rows(dual.mixed_rows, form.n, form, WAVES, shift, mixed)
@@ -80,7 +80,7 @@ class Sweeps:
         self._round(lam, np.arange(self.n, dtype=np.int32), np.inf, 1.0)
 
     def run(self, lam, tol, max_rounds, changed=None):
-        """Update all nodes, or those `changed`, then those far from their optimum or next to one that was, until none is pending.
+        """Update all nodes, or those `changed`, then the pending ones: far from their optimum, or next to one that was.
 
         Most nodes rest after a few rounds. It gives up when that takes too many visits, when a few nodes creep, or after
         `max_rounds` rounds. Returns their number.
@@ -119,7 +119,7 @@ class Sweeps:
         return self._point(lam, *arrays)
 
     def evaluate_changes(self, known, changed, lam) -> Point:
-        """The point at λ, from a `known` one that differs at few nodes: only these and the other ends of their edges are new."""
+        """The point at λ, from a `known` one that differs at few nodes: only these and their neighbours are evaluated."""
         nodes = np.flatnonzero((lam != known.lam_shifted) | changed)
         if nodes.size > FEW_SHARE * self.n:
             return self.evaluate(lam)
@@ -157,7 +157,19 @@ class Sweeps:
         blocks = self._blocks(nodes)
         gap_shares = np.zeros(blocks.bounds.size - 1)
         lanes = gap_shares.size // blocks.waves
-        arguments = (nodes, blocks, self.form, self.offset, self.given, self.limit, lam, self.before, self.pending, quiet, relax)
+        arguments = (
+            nodes,
+            blocks,
+            self.form,
+            self.offset,
+            self.given,
+            self.limit,
+            lam,
+            self.before,
+            self.pending,
+            quiet,
+            relax,
+        )
         if nodes.size < THREADED_NODES:
             dual.sweep(0, blocks.waves, 0, lanes, *arguments, self.longest_row, gap_shares)
         else:
