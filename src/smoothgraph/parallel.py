@@ -1,7 +1,7 @@
 """Threads: the only module that has any.
 
-In: a kernel, which is a compiled function without the GIL whose first two arguments are a range of rows, and its other arguments;
-or a Python function of a slice. Out: what the kernel wrote into its arrays, or the results of the function in order.
+In: a kernel, which is a compiled function without the GIL whose first two arguments are a range of rows, and its other
+arguments; or a Python function of a slice. Out: what the kernel wrote into its arrays, or the results of the function in order.
 
 Kernels compute every row by itself and write it to its own place, so that the result has the same bits for any number of
 threads. Nothing here is process-wide except the limit on the threads of BLAS, which is so by nature: it is counted, and the
@@ -22,6 +22,11 @@ CALLS_PER_THREAD = 8  # so that a thread with cheap rows takes over from one wit
 def blocks(count: int, size: int) -> list[slice]:
     """Slices of at most `size` that cover 0 to `count`."""
     return [slice(begin, min(begin + size, count)) for begin in range(0, count, size)]
+
+
+def least_rows(entries: int) -> int:
+    """How many rows are worth a call of a kernel, if each row has so many entries that take as long as a short row does."""
+    return max(1, LEAST_ROWS // max(1, entries))
 
 
 def thread_count(n_jobs: int | None) -> int:
@@ -147,7 +152,8 @@ class _OneBlasThread:
     def __init__(self):
         self._lock = threading.Lock()
         self._count = 0
-        self._controller = self._limit = None
+        self._controller: Any = None
+        self._limit: Any = None
 
     def __enter__(self):
         with self._lock:

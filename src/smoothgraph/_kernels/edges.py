@@ -1,53 +1,47 @@
-"""Lists to allowed edges, at both of their ends."""
+"""Lists to allowed edges, at both of their ends.
+
+Loops over many rows or nodes take the range `first` to `last` that they work on, and write to these places of their results.
+"""
 
 import numpy as np
-from numba import prange
 
-from smoothgraph._kernels.decorators import compiled, threaded
+from smoothgraph._kernels.decorators import compiled
 from smoothgraph._kernels.lists import contains
 
 
-@threaded
-def mark_new_edges(nodes, lists, place, indptr, indices):
+@compiled
+def mark_new_edges(first, last, nodes, lists, place, indptr, indices, is_new):
     """Which entries of `lists` (row r belongs to nodes[r], −1 is no entry) are edges not yet in the CSR, each edge once.
 
-    `place[j]` is the row of node j in `lists`, or −1. Of a pair that lists each other the smaller node speaks.
+    `place[j]` is the row of node j in `lists`, or −1. Of two nodes that list each other, the list of the smaller has the mark.
     """
-    rows, width = lists.shape
-    new = np.zeros((rows, width), np.bool_)
-    for r in prange(rows):
+    width = lists.shape[1]
+    for r in range(first, last):
         i = nodes[r]
         for s in range(width):
+            is_new[r, s] = False
             j = lists[r, s]
             if j < 0 or contains(indices, indptr[i], indptr[i + 1], j):
                 continue
-            new[r, s] = not (j < i and place[j] >= 0 and contains(lists[place[j]], 0, width, i))
-    return new
+            is_new[r, s] = not (j < i and place[j] >= 0 and contains(lists[place[j]], 0, width, i))
 
 
-@threaded
-def rows_with(nodes, lists, new, indptr, shares):
-    """The indptr of the CSR with the edges marked `new` added at both of their ends.
+@compiled
+def count_entries(first, last, nodes, lists, is_new, indptr, counts):
+    """How many entries the nodes `first` to `last` have in the CSR and in new edges together.
 
-    The rows are cut into `shares`, each counted by one thread that reads all of the lists.
+    All of the lists are read: a node is in the lists of others.
     """
-    n = indptr.size - 1
-    out = np.zeros(n + 1, np.int64)
-    for share in prange(shares):
-        begin, end = share * n // shares, (share + 1) * n // shares
-        for i in range(begin, end):
-            out[i + 1] = indptr[i + 1] - indptr[i]
-        for r in range(lists.shape[0]):
-            for s in range(lists.shape[1]):
-                if new[r, s]:
-                    i, j = nodes[r], lists[r, s]
-                    if begin <= i < end:
-                        out[i + 1] += 1
-                    if begin <= j < end:
-                        out[j + 1] += 1
-    for i in range(n):
-        out[i + 1] += out[i]
-    return out
+    for i in range(first, last):
+        counts[i] = indptr[i + 1] - indptr[i]
+    for r in range(lists.shape[0]):
+        for s in range(lists.shape[1]):
+            if is_new[r, s]:
+                i, j = nodes[r], lists[r, s]
+                if first <= i < last:
+                    counts[i] += 1
+                if first <= j < last:
+                    counts[j] += 1
 
 
 @compiled
@@ -59,35 +53,33 @@ def move_rows(indptr, values, out, larger):
             larger[e + shift] = values[e]
 
 
-@threaded
-def fill_rows(nodes, lists, distances, new, indptr, out, columns, values, shares):
-    """The edges marked `new` into the rows `out`, behind the entries that the rows `indptr` had.
+@compiled
+def fill_rows(first, last, nodes, lists, distances, is_new, indptr, out, columns, values):
+    """The new edges of the nodes `first` to `last` into the rows `out`, behind the entries that the rows `indptr` had.
 
-    Shares as in `rows_with`: a row is filled in the order of the lists, whatever their number.
+    All of the lists are read, as in `count_entries`; a row is filled in their order.
     """
-    n = indptr.size - 1
-    cursor = np.empty(n, np.int64)
-    for share in prange(shares):
-        begin, end = share * n // shares, (share + 1) * n // shares
-        for i in range(begin, end):
-            cursor[i] = out[i] + indptr[i + 1] - indptr[i]
-        for r in range(lists.shape[0]):
-            for s in range(lists.shape[1]):
-                if new[r, s]:
-                    i, j = nodes[r], lists[r, s]
-                    if begin <= i < end:
-                        columns[cursor[i]], values[cursor[i]] = j, distances[r, s]
-                        cursor[i] += 1
-                    if begin <= j < end:
-                        columns[cursor[j]], values[cursor[j]] = i, distances[r, s]
-                        cursor[j] += 1
+    cursor = np.empty(last - first, np.int64)
+    for i in range(first, last):
+        cursor[i - first] = out[i] + indptr[i + 1] - indptr[i]
+    for r in range(lists.shape[0]):
+        for s in range(lists.shape[1]):
+            if is_new[r, s]:
+                i, j = nodes[r], lists[r, s]
+                if first <= i < last:
+                    columns[cursor[i - first]], values[cursor[i - first]] = j, distances[r, s]
+                    cursor[i - first] += 1
+                if first <= j < last:
+                    columns[cursor[j - first]], values[cursor[j - first]] = i, distances[r, s]
+                    cursor[j - first] += 1
 
 
 @compiled
 def _leads_out(i, labels, largest, begin, end, indices, z, theta, lam, found, costs):
-    """The edges of node i with nodes of other labels, of those with the largest part only the cheapest: places and costs.
+    """The edges of node i with nodes of other labels, of those with the largest component only the cheapest.
 
-    What they cost is θz − (λᵢ+λⱼ)/2. Returns their number; `found` and `costs` may be empty, to count alone.
+    Writes their places and their costs θz − (λᵢ+λⱼ)/2 to `found` and `costs`, which may be empty, to count alone. Returns how
+    many there are.
     """
     count, least, cheapest = 0, np.inf, -1
     for e in range(begin, end):
@@ -109,36 +101,31 @@ def _leads_out(i, labels, largest, begin, end, indices, z, theta, lam, found, co
     return count
 
 
-@threaded
-def edges_between(nodes, labels, largest, indptr, indices, z, theta, lam):
-    """Edges that lead from `nodes`, none of them in the `largest` part, to other parts: arrays (i, place in the CSR, cost).
-
-    Of a node's edges with the largest part only the cheapest is among them.
-    """
-    place = np.zeros(nodes.size + 1, np.int64)
+@compiled
+def count_edges_between(first, last, nodes, labels, largest, indptr, indices, z, theta, lam, counts):
+    """How many edges of each of `nodes` `fill_edges_between` finds."""
     no_places, no_costs = np.empty(0, np.int64), np.empty(0)
-    for r in prange(nodes.size):
-        i = nodes[r]
-        ends = indptr[i], indptr[i + 1]
-        place[r + 1] = _leads_out(i, labels, largest, *ends, indices, z, theta, lam, no_places, no_costs)
-    for r in range(nodes.size):
-        place[r + 1] += place[r]
-    owner, found, costs = np.empty(place[-1], np.int32), np.empty(place[-1], np.int64), np.empty(place[-1])
-    for r in prange(nodes.size):
-        i, first, last = nodes[r], place[r], place[r + 1]
-        ends = indptr[i], indptr[i + 1]
-        if first < last:
-            owner[first:last] = i
-            _leads_out(i, labels, largest, *ends, indices, z, theta, lam, found[first:last], costs[first:last])
-    return owner, found, costs
+    for r in range(first, last):
+        begin, end = indptr[nodes[r]], indptr[nodes[r] + 1]
+        counts[r] = _leads_out(nodes[r], labels, largest, begin, end, indices, z, theta, lam, no_places, no_costs)
 
 
-@threaded
-def smallest_of_rows(indptr, z, width):
-    """The `width` smallest of each row, ascending; inf where it has fewer."""
-    n = indptr.size - 1
-    out = np.full((n, width), np.inf, z.dtype)
-    for i in prange(n):
+@compiled
+def fill_edges_between(first, last, nodes, labels, largest, indptr, indices, z, theta, lam, ptr, found, costs):
+    """Edges from nodes[r] to other components: their places in the CSR and their costs, at ptr[r] to ptr[r + 1]."""
+    for r in range(first, last):
+        a, b = ptr[r], ptr[r + 1]
+        if a < b:
+            begin, end = indptr[nodes[r]], indptr[nodes[r] + 1]
+            _leads_out(nodes[r], labels, largest, begin, end, indices, z, theta, lam, found[a:b], costs[a:b])
+
+
+@compiled
+def smallest_of_rows(first, last, indptr, z, out):
+    """The smallest of each row, ascending, as many as a row of `out` holds; inf where there are fewer."""
+    width = out.shape[1]
+    for i in range(first, last):
+        out[i] = np.inf
         for e in range(indptr[i], indptr[i + 1]):
             t = width - 1
             if z[e] < out[i, t]:
@@ -146,14 +133,11 @@ def smallest_of_rows(indptr, z, width):
                     out[i, t] = out[i, t - 1]
                     t -= 1
                 out[i, t] = z[e]
-    return out
 
 
-@threaded
-def stretch_edges(indptr, indices, z, stretch):
-    """z·stretchᵢ·stretchⱼ of every entry."""
-    out = np.empty_like(z)
-    for i in prange(indptr.size - 1):
+@compiled
+def scale_edges(first, last, indptr, indices, z, local_scale, out):
+    """z·local_scaleᵢ·local_scaleⱼ of every entry."""
+    for i in range(first, last):
         for e in range(indptr[i], indptr[i + 1]):
-            out[e] = z[e] * stretch[i] * stretch[indices[e]]
-    return out
+            out[e] = z[e] * local_scale[i] * local_scale[indices[e]]

@@ -1,25 +1,27 @@
-"""Neighbour lists: distances, the smallest of many, neighbours of neighbours."""
+"""Neighbour lists: distances, the smallest of many, neighbours of neighbours.
+
+A list is a row of sample numbers, with −1 where there is no entry. Loops over many rows take the range `first` to `last` of
+rows that they work on, and write to the same rows of their results.
+"""
 
 import numpy as np
-from numba import prange
 
-from smoothgraph._kernels.decorators import compiled, threaded
+from smoothgraph._kernels.decorators import compiled
 
 CHUNK = 64  # entries of a tile that are looked at together: few hold any that count, and counting is a vectorised loop
 
 
-@threaded
-def list_distances(Q, X, row_of, lists, within):
+@compiled
+def list_distances(first, last, Q, X, row_of, lists, within, out):
     """‖qᵣ − xⱼ‖² for the entries j of row r, summed as Σ(q−x)² so that duplicates give exactly 0; inf where j is −1.
 
     Sample j is row row_of[j] of X, or row j if `row_of` is empty. Beyond within[r] distances are inf; a sum in the precision
     of X, which errs by less than the margin, rules most of these out.
     """
-    rows, width = lists.shape
-    out = np.full((rows, width), np.inf, X.dtype)
     margin = 1.0 + (X.shape[1] + 8) * np.finfo(X.dtype).eps
-    for r in prange(rows):
-        for s in range(width):
+    for r in range(first, last):
+        for s in range(lists.shape[1]):
+            out[r, s] = np.inf
             j = lists[r, s]
             if j < 0:
                 continue
@@ -39,16 +41,14 @@ def list_distances(Q, X, row_of, lists, within):
             out[r, s] = total
             if out[r, s] > within[r]:
                 out[r, s] = np.inf
-    return out
 
 
-@threaded
-def sparse_list_distances(q_ptr, q_cols, q_data, x_ptr, x_cols, x_data, row_of, lists, within):
+@compiled
+def sparse_list_distances(first, last, q_ptr, q_cols, q_data, x_ptr, x_cols, x_data, row_of, lists, within, out):
     """`list_distances` for CSR rows with sorted columns."""
-    rows, width = lists.shape
-    out = np.full((rows, width), np.inf, x_data.dtype)
-    for r in prange(rows):
-        for s in range(width):
+    for r in range(first, last):
+        for s in range(lists.shape[1]):
+            out[r, s] = np.inf
             j = lists[r, s]
             if j < 0:
                 continue
@@ -71,7 +71,6 @@ def sparse_list_distances(q_ptr, q_cols, q_data, x_ptr, x_cols, x_data, row_of, 
             out[r, s] = total
             if out[r, s] > within[r]:
                 out[r, s] = np.inf
-    return out
 
 
 @compiled
@@ -105,28 +104,35 @@ def keep_smallest(tile, first_column, own, lists, best):
 
 
 @compiled
-def near_pairs(tile, samples, nodes, limits, stretch):
-    """The (row, sample) of every entry, stretched by both ends, below the sum of both limits.
+def _with_twice_the_room(values, count):
+    larger = np.empty(2 * values.size, values.dtype)
+    larger[:count] = values[:count]
+    return larger
+
+
+@compiled
+def near_pairs(tile, samples, nodes, limits, local_scale):
+    """The (row, sample) of every entry that, times the local scales of both ends, is below the sum of their limits.
 
     Row r is nodes[r], column c is samples[c].
     """
     rows, columns = tile.shape
     row, column = np.empty(columns, np.int32), np.empty(columns, np.int32)
-    column_limits, column_stretch = limits[samples], stretch[samples]
+    column_limits, column_scale = limits[samples], local_scale[samples]
     count = 0
     for r in range(rows):
         if count + columns > row.size:
-            row, column = np.append(row, np.empty_like(row)), np.append(column, np.empty_like(column))
-        limit, own_stretch = limits[nodes[r]], stretch[nodes[r]]
+            row, column = _with_twice_the_room(row, count), _with_twice_the_room(column, count)
+        limit, row_scale = limits[nodes[r]], local_scale[nodes[r]]
         for first in range(0, columns, CHUNK):
             last = min(first + CHUNK, columns)
             near = 0
             for c in range(first, last):
-                near += tile[r, c] * own_stretch * column_stretch[c] < limit + column_limits[c]
+                near += tile[r, c] * row_scale * column_scale[c] < limit + column_limits[c]
             if near == 0:
                 continue
             for c in range(first, last):
-                if tile[r, c] * own_stretch * column_stretch[c] < limit + column_limits[c] and samples[c] != nodes[r]:
+                if tile[r, c] * row_scale * column_scale[c] < limit + column_limits[c] and samples[c] != nodes[r]:
                     row[count], column[count] = r, samples[c]
                     count += 1
     return row[:count].copy(), column[:count].copy()
@@ -140,13 +146,13 @@ def contains(values, begin, end, wanted):
     return False
 
 
-@threaded
-def tidy_lists(own, lists, distances, width):
+@compiled
+def tidy_lists(first, last, own, lists, distances, width):
     """Bring the `width` nearest of each row to its front, sorted by (distance, index), −1 at inf where there are fewer.
 
     Row r belongs to node own[r] (−1 for a new sample). The node itself, −1 and repeats are no neighbours. Works in place.
     """
-    for r in prange(lists.shape[0]):
+    for r in range(first, last):
         kept = 0
         for s in range(lists.shape[1]):
             j, z = lists[r, s], distances[r, s]
@@ -166,45 +172,47 @@ def tidy_lists(own, lists, distances, width):
         distances[r, kept:] = np.inf
 
 
-@threaded
-def came_in(lists, before):
+@compiled
+def mark_new_entries(first, last, lists, before, is_new):
     """1 for entries that the row did not have `before`, else 0."""
-    new = np.zeros(lists.shape, np.int8)
-    for r in prange(lists.shape[0]):
+    for r in range(first, last):
         for s in range(lists.shape[1]):
-            new[r, s] = not contains(before[r], 0, before.shape[1], lists[r, s])
-    return new
+            is_new[r, s] = not contains(before[r], 0, before.shape[1], lists[r, s])
 
 
-@threaded
-def near_new(indptr, indices, new):
+@compiled
+def mark_at_new(first, last, indptr, is_new, at_new):
+    """Which nodes have a new edge."""
+    for i in range(first, last):
+        at_new[i] = is_new[indptr[i] : indptr[i + 1]].any()
+
+
+@compiled
+def mark_near_new(first, last, indptr, indices, at_new, near_new):
     """Which nodes have a new edge, or a neighbour that has one."""
-    n = indptr.size - 1
-    at, near = np.zeros(n, np.bool_), np.zeros(n, np.bool_)
-    for i in prange(n):
-        at[i] = new[indptr[i] : indptr[i + 1]].any()
-    for i in prange(n):
-        near[i] = at[i] or at[indices[indptr[i] : indptr[i + 1]]].any()
-    return near
+    for i in range(first, last):
+        near_new[i] = at_new[i] or at_new[indices[indptr[i] : indptr[i + 1]]].any()
 
 
-@threaded
-def two_hops(nodes, indptr, indices, new, most):
-    """For each of `nodes` its neighbours and theirs, each once, at most `most` (a power of two) of them; −1 fills the row.
+@compiled
+def two_hops(first, last, nodes, indptr, indices, is_new, found):
+    """For each of `nodes` its neighbours and theirs, each once, as many as a row of `found` holds; −1 fills the row.
 
-    Of paths, only those with a `new` edge count, unless `new` is empty.
+    The length of a row is a power of two. Only paths with a new edge count, unless `is_new` is empty.
     """
-    found = np.full((nodes.size, most), -1, np.int32)
-    for r in prange(nodes.size):
+    most = found.shape[1]
+    table = np.empty(2 * most, np.int32)  # those that were found already, by open addressing
+    for r in range(first, last):
         i = nodes[r]
-        table = np.full(2 * most, -1, np.int32)  # open addressing: who was found already
+        found[r] = -1
+        table[:] = -1
         count = 0
         for hop in range(2):
             for e in range(indptr[i], indptr[i + 1]):
                 j = indices[e]
                 begin, end = (indptr[j], indptr[j + 1]) if hop == 1 else (e, e + 1)
                 for f in range(begin, end):
-                    if new.size and not (new[e] or new[f]):
+                    if is_new.size and not (is_new[e] or is_new[f]):
                         continue
                     other = indices[f]
                     slot = (other * 40503) & (2 * most - 1)
@@ -214,4 +222,3 @@ def two_hops(nodes, indptr, indices, new, most):
                         table[slot] = other
                         found[r, count] = other
                         count += 1
-    return found

@@ -1,0 +1,331 @@
+"""The samples and the squared distances between them.
+
+In: X (n, d), dense float32 or float64 (a memory map too), or scipy CSR; or a matrix of squared distances. Out: an object that
+has the squared distances of chosen pairs, and tiles of lower bounds of all of them to search in. Distances are summed as
+Σ(x−y)², so that duplicates are at exactly 0. X is read as it is, a block at a time, and nothing of its size is stored with it.
+
+METRICS is the table of what a distance may be. A new metric is a row of it, and a kernel that measures lists.
+
+Nodes have other numbers than their rows of X where a search has numbered them (see numbering.py); methods take and return
+nodes.
+"""
+
+import copy
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import scipy.sparse as sp
+
+from smoothgraph._kernels import lists as kernels
+from smoothgraph.numbering import Numbering
+from smoothgraph.parallel import ROWS, Threads, blocks, least_rows
+
+COLUMNS = 4096  # samples of a tile of lower bounds: with ROWS queries it is 16 MB in float32
+PAIRS = 16 * ROWS  # pairs that are measured together: the samples at one end of them are copied
+
+
+class Distances(Protocol):
+    """What the rest of the package needs of samples. A node is a sample; queries are samples, new or own."""
+
+    n: int
+    n_features: int
+    dtype: Any
+    X: Any  # the rows as they are measured, or the dense matrix of squared distances
+    numbering: Numbering
+
+    @property
+    def can_search(self) -> bool:
+        """Whether every pair can be measured. False only for a sparse matrix, which holds the allowed edges and no others."""
+        ...
+
+    @property
+    def has_centres(self) -> bool:
+        """Whether a mean of rows is a centre of them, so that cells around centres can be searched."""
+        ...
+
+    def take_edges(self) -> sp.csr_matrix:
+        """The sparse matrix of allowed edges, where `can_search` is False. It is handed over: a second call raises."""
+        ...
+
+    def numbered(self, numbering: Numbering) -> "Distances":
+        """The same samples under other node numbers."""
+        ...
+
+    def queries(self, X_new) -> Any:
+        """Samples, new or own, in the form that the other methods take; row i of `X_new` is row i of them."""
+        ...
+
+    def own(self, nodes) -> Any:
+        """The queries that are the nodes themselves."""
+        ...
+
+    def nodes_in_row_order(self) -> np.ndarray:
+        """All nodes in the order of their rows: in this order X is read from front to back."""
+        ...
+
+    def bound_tiles(self, Q, precise: bool = False, among=None) -> Iterator[tuple[int, np.ndarray]]:
+        """Yield (first column, tile): lower bounds of the squared distances of queries Q to some thousand nodes at a time.
+
+        The columns are all nodes, or those listed in `among`. `precise` asks for bounds in float64. A tile may be written to.
+        """
+        ...
+
+    def to_lists(self, Q, lists, within=None, *, threads: Threads) -> np.ndarray:
+        """Squared distances (r, K) of query r to the nodes in its list; inf where the list has −1, or beyond within[r]."""
+        ...
+
+    def of_pairs(self, i, j, *, threads: Threads) -> np.ndarray:
+        """Squared distances of the pairs of nodes i[e] and j[e]."""
+        ...
+
+
+@dataclass(frozen=True)
+class Metric:
+    """What a squared distance is."""
+
+    name: str
+    prepare: Callable[[Any], Any]  # X → the rows that are measured
+    measure: Callable[..., None]  # a kernel: (first, last, Q, X, row_of, lists, within, out), as `list_distances`
+    measure_sparse: Callable[..., None] | None  # the same for CSR rows, or None if X must be dense
+    tiles: Callable[..., Iterator[tuple[int, np.ndarray]]]  # (points, Q, precise, among) → what `bound_tiles` yields
+    has_centres: bool  # whether the mean of some rows is a centre of them
+
+
+def distances_of(X, metric: str = "euclidean") -> Distances:
+    """The distances of X: samples, or squared distances with metric="precomputed"."""
+    return DistanceMatrix(X) if metric == "precomputed" else Points(X, metric)
+
+
+class Points:
+    """Distances of points."""
+
+    def __init__(self, X, metric: str = "euclidean"):
+        if metric not in METRICS:
+            names = ", ".join(repr(name) for name in METRICS)
+            raise ValueError(f"metric={metric!r} is not known: use one of {names} or 'precomputed'.")
+        self.metric = METRICS[metric]
+        if sp.issparse(X) and self.metric.measure_sparse is None:
+            raise ValueError(f"metric={metric!r} takes dense samples only: use X.toarray(), or metric='euclidean'.")
+        self.n, self.n_features = X.shape
+        self.numbering = Numbering()
+        self.X = self.queries(X)
+        self.dtype = self.X.dtype
+        # Counted from the middle, products are small, and so is what rounding takes from the distances. The median of a
+        # thousand rows is in the middle of most rows, even if a few are far away.
+        self.middle: Any = None if sp.issparse(X) else np.median(self.X[:: 1 + self.n // 1000], axis=0).astype(self.dtype)
+        parts = (self.from_middle(self.X[rows]) for rows in blocks(self.n, COLUMNS))
+        if not all(np.isfinite(4.0 * squared_norms(part).max()) for part in parts):
+            raise ValueError(
+                f"Squared distances overflow {self.X.dtype}: X holds values up to {abs(X).max():.3g}. "
+                "Rescale the features (StandardScaler), or remove sentinel values such as 1e20."
+            )
+
+    can_search = True
+
+    @property
+    def has_centres(self) -> bool:
+        return self.metric.has_centres
+
+    def take_edges(self) -> sp.csr_matrix:
+        raise RuntimeError("There are no allowed edges to take: these are points, and every pair of them can be measured.")
+
+    def from_middle(self, X):
+        return X if self.middle is None else X - self.middle
+
+    def numbered(self, numbering: Numbering) -> "Points":
+        other = copy.copy(self)
+        other.numbering = numbering
+        return other
+
+    def queries(self, X_new):
+        if sp.issparse(X_new) and not X_new.has_canonical_format:
+            X_new = X_new.copy()
+            X_new.sum_duplicates()
+        return self.metric.prepare(X_new)
+
+    def own(self, nodes):
+        return self.X[self.numbering.rows(nodes)]
+
+    def nodes_in_row_order(self) -> np.ndarray:
+        return self.numbering.nodes(self.n)[:-1]
+
+    def bound_tiles(self, Q, precise: bool = False, among=None) -> Iterator[tuple[int, np.ndarray]]:
+        return self.metric.tiles(self, Q, precise, among)
+
+    def to_lists(self, Q, lists, within=None, *, threads: Threads) -> np.ndarray:
+        out = np.empty(lists.shape, self.dtype)
+        kernel, *arguments = self.measuring(Q, lists, within, out)
+        threads.rows(kernel, len(lists), *arguments, least=least_rows(lists.shape[1]))
+        return out
+
+    def measuring(self, Q, lists, within, out) -> tuple:
+        """The kernel that writes the distances of lists to `out`, and its arguments behind the range of rows."""
+        within = np.full(len(lists), np.inf) if within is None else within.astype(np.float64)
+        if not sp.issparse(self.X):
+            return self.metric.measure, np.ascontiguousarray(Q), self.X, self.numbering.row_of, lists, within, out
+        csr = Q.indptr, Q.indices, Q.data, self.X.indptr, self.X.indices, self.X.data
+        return self.metric.measure_sparse, *csr, self.numbering.row_of, lists, within, out
+
+    def of_pairs(self, i, j, *, threads: Threads) -> np.ndarray:
+        z = np.empty(len(i), self.dtype)
+        for part in blocks(len(i), PAIRS):
+            z[part] = self.to_lists(self.own(i[part]), j[part, None], threads=threads)[:, 0]
+        return z
+
+
+class DistanceMatrix:
+    """Distances from a square matrix of them. A query is a row of squared distances to the n samples, in the order of rows.
+
+    The entries of a sparse matrix are the allowed edges, and need no search. They are kept until `take_edges` hands them over,
+    and then only what new rows need is kept: their form.
+    """
+
+    has_centres = False
+
+    def __init__(self, Z):
+        self.X: Any = None if sp.issparse(Z) else Z
+        self._edges: Any = Z if sp.issparse(Z) else None
+        self.dtype, self.n, self.n_features = Z.dtype, Z.shape[0], Z.shape[0]
+        self.numbering = Numbering()
+
+    @property
+    def can_search(self) -> bool:
+        return self.X is not None
+
+    def take_edges(self) -> sp.csr_matrix:
+        if self._edges is None:
+            raise RuntimeError("There are no allowed edges to take: the matrix was dense, or its edges were taken before.")
+        edges, self._edges = self._edges, None
+        return edges
+
+    def numbered(self, numbering: Numbering) -> "DistanceMatrix":
+        other = copy.copy(self)
+        other.numbering = numbering
+        return other
+
+    def queries(self, X_new):
+        if sp.issparse(X_new):  # a pair that is not stored is no edge
+            dense = np.full(X_new.shape, np.inf, self.dtype)
+            dense[np.repeat(np.arange(X_new.shape[0]), np.diff(X_new.indptr)), X_new.indices] = X_new.data
+            X_new = dense
+        if X_new.min() < 0:
+            raise ValueError(f"Squared distances cannot be negative, but the smallest is {X_new.min():.6g}.")
+        return X_new
+
+    def own(self, nodes):
+        return self.X[self.numbering.rows(nodes)]
+
+    def nodes_in_row_order(self) -> np.ndarray:
+        return self.numbering.nodes(self.n)[:-1]
+
+    def bound_tiles(self, Q, precise: bool = False, among=None) -> Iterator[tuple[int, np.ndarray]]:
+        if among is None and not self.numbering.by_row:
+            among = np.arange(self.n)
+        yield 0, np.array(Q if among is None else Q[:, self.numbering.rows(among)])
+
+    def to_lists(self, Q, lists, within=None, *, threads: Threads) -> np.ndarray:
+        missing = np.asarray(np.inf, Q.dtype)
+        z = np.take_along_axis(Q, np.maximum(self.numbering.rows(lists), 0), axis=1)
+        z = np.where(lists < 0, missing, z)
+        return z if within is None else np.where(z <= within[:, None], z, missing)
+
+    def of_pairs(self, i, j, *, threads: Threads) -> np.ndarray:
+        return self.X[self.numbering.rows(i), self.numbering.rows(j)]
+
+
+def squared_norms(X) -> np.ndarray:
+    """‖x‖² of every row."""
+    with np.errstate(over="ignore"):
+        return np.asarray(X.multiply(X).sum(axis=1)).ravel() if sp.issparse(X) else np.einsum("ij,ij->i", X, X)
+
+
+def product_tiles(points: Points, Q, precise: bool, among) -> Iterator[tuple[int, np.ndarray]]:
+    """Lower bounds of Euclidean distances from matrix products.
+
+    A matrix product rounds: its entries are off by at most (d + 16)·u·(‖q‖² + ‖x‖²), u the unit roundoff, which is
+    taken off. What a bound rules out is ruled out for certain; `precise` computes in float64.
+    """
+    kind = np.float64 if precise else points.dtype
+    keep = 1.0 - (points.n_features + 16) * float(np.finfo(kind).eps) / 2.0
+    rows = _with_norms(points, Q, kind, keep)
+    if not sp.issparse(Q):
+        rows = np.concatenate([-2.0 * rows[:, :-2], rows[:, -1:], rows[:, -2:-1]], axis=1)
+    for begin, X in _column_blocks(points, among):
+        block = _with_norms(points, X, kind, keep)
+        if sp.issparse(Q):
+            tile = (rows[0] @ block[0].T).toarray()
+            tile *= -2.0
+            tile += rows[1][:, None]
+            tile += block[1]
+        else:
+            tile = rows @ block.T
+        yield begin, tile
+
+
+def _column_blocks(points, among):
+    """(first column, rows of X) for blocks of the nodes in `among`, or of all nodes if that is None."""
+    if among is None and not points.numbering.by_row:
+        among = np.arange(points.n, dtype=np.int32)
+    for columns in blocks(points.n if among is None else len(among), COLUMNS):
+        yield columns.start, points.X[columns] if among is None else points.own(among[columns])
+
+
+def _with_norms(points, X, kind, keep):
+    """(X, keep·‖x‖²) if X is sparse; else one array of rows (x, 1, keep·‖x‖²), x counted from the middle.
+
+    ‖q‖² − 2q·x + ‖x‖² is the product of the rows (−2q, ‖q‖², 1) and (x, 1, ‖x‖²).
+    """
+    if sp.issparse(X):
+        X = X.astype(kind, copy=False)
+        return X, keep * squared_norms(X)
+    rows = np.empty((X.shape[0], X.shape[1] + 2), kind)
+    x = rows[:, :-2]
+    np.subtract(X, points.middle, out=x)
+    rows[:, -2], rows[:, -1] = 1.0, keep * squared_norms(x)
+    return rows
+
+
+def measured_tiles(points: Points, Q, precise: bool, among) -> Iterator[tuple[int, np.ndarray]]:
+    """The distances themselves as their lower bounds, for a metric that no matrix product bounds; `precise` changes nothing."""
+    among = np.arange(points.n, dtype=np.int32) if among is None else among
+    for columns in blocks(len(among), COLUMNS):
+        lists = np.tile(among[columns], (Q.shape[0], 1))
+        tile = np.empty(lists.shape, points.dtype)
+        kernel, *arguments = points.measuring(Q, lists, None, tile)
+        kernel(0, len(lists), *arguments)
+        yield columns.start, tile
+
+
+def _as_they_are(X):
+    return X
+
+
+def _unit_rows(X):
+    """The rows scaled to length 1."""
+    lengths = np.sqrt(squared_norms(X))
+    if not lengths.all():
+        raise ValueError(
+            f"metric='cosine' needs rows of non-zero length, but row {int(np.argmin(lengths))} is all zeros. "
+            "Remove such rows, or use metric='euclidean'."
+        )
+    scaled = X.multiply(1.0 / lengths[:, None]).tocsr() if sp.issparse(X) else X / lengths[:, None]
+    return scaled.astype(X.dtype, copy=False)
+
+
+_EUCLIDEAN = {
+    "measure": kernels.list_distances,
+    "measure_sparse": kernels.sparse_list_distances,
+    "tiles": product_tiles,
+    "has_centres": True,
+}
+
+# The cosine metric is the Euclidean one between rows scaled to length 1: z = 2(1 − cos).
+METRICS: dict[str, Metric] = {
+    metric.name: metric
+    for metric in (
+        Metric("euclidean", prepare=_as_they_are, **_EUCLIDEAN),
+        Metric("cosine", prepare=_unit_rows, **_EUCLIDEAN),
+    )
+}
