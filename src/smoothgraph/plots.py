@@ -199,8 +199,8 @@ def _problem_again(learner):
 
     _only_plain("Convergence", learner)
     samples = learner._samples
-    all_pairs = isinstance(learner.neighbors, str) and learner.neighbors == "all"
-    backend = choose_backend("exact" if all_pairs else learner.neighbors, samples, learner.random_state)
+    everyone = isinstance(learner.neighbors, str) and learner.neighbors == "all"
+    backend = choose_backend("exact" if everyone else learner.neighbors, samples, learner.random_state)
     upper = np.inf if learner.max_weight is None else learner.max_weight / learner._delta()
     return Problem(from_lists(find_neighbors(samples, learner._width(), backend)), learner.theta_, upper)
 
