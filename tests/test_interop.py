@@ -86,10 +86,10 @@ def test_scikit_learn(learner):
     piped = make_pipeline(StandardScaler(), GraphLearner(12)).fit_transform(X)
     assert same(piped, GraphLearner(12).fit(StandardScaler().fit_transform(X)).graph_)
     assert same(clone(learner).fit(X).graph_, learner.graph_)
-    joined = learner.graph_ + 1e-6 * sp.csr_matrix(np.ones((600, 600)))  # these two want a connected graph
-    found = SpectralClustering(10, affinity="precomputed", random_state=0, assign_labels="cluster_qr").fit_predict(joined)
+    connected = learner.graph_ + 1e-6 * sp.csr_matrix(np.ones((600, 600)))  # these two want a connected graph
+    found = SpectralClustering(10, affinity="precomputed", random_state=0, assign_labels="cluster_qr").fit_predict(connected)
     assert adjusted_rand_score(y, found) > 0.6
-    assert SpectralEmbedding(2, affinity="precomputed", random_state=0).fit_transform(joined).shape == (600, 2)
+    assert SpectralEmbedding(2, affinity="precomputed", random_state=0).fit_transform(connected).shape == (600, 2)
 
 
 def test_pandas_frames(learner):

@@ -26,7 +26,7 @@ def up_to_sign(f):
 
 
 def grid(rows, columns, rng):
-    """A grid whose eigenvalues are all different."""
+    """A grid with random weights, so that all its eigenvalues differ."""
     i = np.arange(rows * columns).reshape(rows, columns)
     pairs = np.concatenate([np.stack([i[:, 1:], i[:, :-1]], -1).reshape(-1, 2), np.stack([i[1:], i[:-1]], -1).reshape(-1, 2)])
     W = sp.coo_matrix((1.0 + 0.1 * rng.random(len(pairs)), pairs.T), shape=(i.size, i.size))

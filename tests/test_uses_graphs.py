@@ -43,7 +43,7 @@ def test_a_checked_graph_has_no_diagonal_and_no_zeros():
 def test_one_per_node():
     assert one_per_node("y", ["a", "b"], 2).tolist() == ["a", "b"]
     for wrong in (["a"], [["a", "b"]], "ab"):
-        with pytest.raises(ValueError, match="ids has shape .*, but the graph has 2 nodes: ids needs one entry for each"):
+        with pytest.raises(ValueError, match=r"ids has shape .*, but the graph has 2 nodes: ids needs one entry for each"):
             one_per_node("ids", wrong, 2)
 
 

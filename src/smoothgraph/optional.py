@@ -7,7 +7,7 @@ from typing import Any
 def need(package: str, extra: str) -> Any:
     """The imported package or module; an ImportError that says what to install if it is missing.
 
-    `extra` is what pip is told to install, such as "smoothgraph[io]".
+    `extra` is the name to give to pip install, such as "smoothgraph[io]".
     """
     try:
         return import_module(package)

@@ -16,9 +16,9 @@ from smoothgraph.uses.quality import weight_between_classes
 
 EXTRA = "smoothgraph[plot]"
 MAX_DRAWN_NODES = 50_000  # drawn one by one up to here; larger graphs are shaded, pixel by pixel
-MAX_CLASSES = 20  # classes that get colours of their own, and numbers in the matrix of classes: more cannot be told apart
+MAX_CLASSES = 20  # classes that get colours of their own, and numbers in the matrix of classes: more cannot be distinguished
 MAX_BARS = 200  # bars of a histogram
-MAX_EMBEDDED_NODES = 200_000  # nodes of a component that is placed by its exact eigenvectors, in seconds; beyond, by rough ones
+MAX_EMBEDDED_NODES = 200_000  # nodes of a component that is placed by exact eigenvectors, in about 10 s; else by rough ones
 MAX_COMPONENTS = 12  # components that a picture of a graph shows
 MIN_COMPONENT = 0.002  # share of the nodes that a component needs to be shown: smaller ones would be specks
 GAP = 0.06  # space between components, where the largest is 1 wide

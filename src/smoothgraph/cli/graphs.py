@@ -31,9 +31,9 @@ def info(graph: GraphFile, as_json: Json = False, quiet: Quiet = False) -> None:
     if "parameters" in stored.metadata:
         typer.echo(f"\n  learned by smoothgraph {stored.metadata['smoothgraph']}:\n")
         parameters = stored.metadata["parameters"] | stored.metadata["model_parameters"]
-        told = ", ".join(f"{name}={value}" for name, value in parameters.items() if value is not None)
+        text = ", ".join(f"{name}={value}" for name, value in parameters.items() if value is not None)
         _, _, *how = learned(stored.metadata)  # the numbers of nodes and edges are shown already
-        show({}, [*how, ("parameters", told)], as_json=False, quiet=False)
+        show({}, [*how, ("parameters", text)], as_json=False, quiet=False)
 
 
 @app.command()

@@ -63,7 +63,7 @@ def learn(
     sigma: Annotated[float | None, _parameter("Width σ, for the model knn-gaussian.")] = None,
     mutual: Annotated[bool, _parameter("Keep an edge only if each end lists the other, for the knn models.")] = False,
     scale: Annotated[str | None, _parameter("Scale of the weights: a number, 'sum' or 'laplacian'.")] = None,
-    random_state: Annotated[int | None, _parameter("Seed of the approximate search.")] = None,
+    random_state: Annotated[int | None, _parameter("Seed of the approximate search and of --projection.")] = None,
     n_jobs: Annotated[int | None, _parameter("Number of threads; one for each core if not given.")] = None,
     as_json: Json = False,
     quiet: Quiet = False,

@@ -85,7 +85,7 @@ def _model_as_data(model) -> tuple[str, dict[str, Any]]:
         return model, {}
     try:
         defaults = model_of(model.name).get_params(deep=False)
-    except ValueError:  # the name of a user's own model is no shorthand: all parameters are told
+    except ValueError:  # the name of a user's own model is no shorthand: all its parameters are written
         defaults = {}
     own = model.get_params(deep=False)
     return model.name, {

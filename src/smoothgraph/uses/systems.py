@@ -4,7 +4,7 @@ In: W, symmetric with an empty diagonal, and d, at least its row sums and more t
 Out: x for all right-hand sides at once.
 
 Nodes are renumbered so that neighbours have near numbers (reverse Cuthill–McKee): memory is then read in order, and an
-incomplete Cholesky factor is a better approximation. Groups of nodes with strong edges are the nodes of a smaller graph, whose
+incomplete Cholesky factor is a better approximation. Groups of nodes with strong edges are the nodes of a smaller graph; its
 groups are the nodes of a still smaller one, and so on. The preconditioner adds up what the factors of all these levels do. A
 cluster that has only tiny weights to the rest, which costs conjugate gradients thousands of rounds, is a single node a few
 levels down.
