@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from conftest import blobs
 from smoothgraph import edges as edges_module
 from smoothgraph.distances import DistanceMatrix, Points
-from smoothgraph.edges import Edges, edges_between, edges_of_all_pairs, edges_of_lists, edges_of_matrix, rows_of_lists
+from smoothgraph.edges import Edges, edges_of_all_pairs, edges_of_lists, edges_of_matrix, rows_of_lists
 from smoothgraph.neighbors import find_neighbors
 from smoothgraph.numbering import Numbering
 from smoothgraph.parallel import Threads
@@ -215,23 +215,3 @@ def test_scaled_distances_count_the_scales_of_both_ends(rng):
     assert scaled.indices.base is edges.indices.base
     assert scaled.indptr is edges.indptr
     assert edges.scaled(None, threads=THREADS) is edges
-
-
-def test_edges_between_components_and_of_those_with_the_largest_only_the_cheapest(rng):
-    edges, labels, lam = edges_of(blobs(300, 2, rng), 8), rng.integers(0, 3, size=300), rng.random(300)
-    labels[rng.random(300) < 0.7] = 1
-    nodes = rng.permutation(np.flatnonzero(labels != 1)).astype(np.int32)
-    arrays = edges.indptr, edges.indices, edges.z, 0.7, lam
-    i, place, cost = edges_between(nodes, labels, 1, *arrays, threads=THREADS)
-    np.testing.assert_array_equal(edges.nodes[place], i)
-    np.testing.assert_allclose(cost, 0.7 * edges.z[place] - 0.5 * (lam[i] + lam[edges.indices[place]]))
-    all_costs = 0.7 * edges.z - 0.5 * (lam[edges.nodes] + lam[edges.indices])
-    expected = set()
-    for node in nodes:
-        own = np.flatnonzero((edges.nodes == node) & (labels[edges.indices] != labels[node]))
-        largest = own[labels[edges.indices[own]] == 1]
-        expected |= set(own.tolist()) - set(largest.tolist())
-        if largest.size:
-            expected.add(int(largest[np.argmin(all_costs[largest])]))
-    assert set(place.tolist()) == expected
-    assert len(place) == len(expected) > 50

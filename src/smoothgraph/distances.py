@@ -282,7 +282,7 @@ def _with_norms(points, X, kind, keep):
         return X, keep * squared_norms(X)
     rows = np.empty((X.shape[0], X.shape[1] + 2), kind)
     x = rows[:, :-2]
-    np.subtract(X, points.middle, out=x)
+    np.subtract(X, points.middle, out=x, dtype=kind)  # in float32 the difference itself would round
     rows[:, -2], rows[:, -1] = 1.0, keep * squared_norms(x)
     return rows
 

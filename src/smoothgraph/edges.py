@@ -193,22 +193,6 @@ def _memory() -> float:
     return float(os.sysconf("SC_PAGE_SIZE")) * os.sysconf("SC_PHYS_PAGES")
 
 
-def edges_between(nodes, labels, largest: int, indptr, indices, z, theta: float, lam, *, threads: Threads):
-    """Edges that lead from `nodes`, none of them in the `largest` component, to other components.
-
-    Component labels[i] is that of node i. Of a node's edges with the largest component only the cheapest is among them. Returns
-    arrays (node, place in the CSR arrays, cost θz − (λᵢ+λⱼ)/2).
-    """
-    ptr = np.zeros(len(nodes) + 1, np.int64)
-    arguments = nodes, labels, largest, indptr, indices, z, theta, lam
-    threads.rows(kernels.count_edges_between, len(nodes), *arguments, ptr[1:])
-    counts = ptr[1:].copy()
-    np.cumsum(counts, out=ptr[1:])
-    place, costs = np.empty(ptr[-1], np.int64), np.empty(ptr[-1])
-    threads.rows(kernels.fill_edges_between, len(nodes), *arguments, ptr, place, costs)
-    return np.repeat(nodes, counts), place, costs
-
-
 def rows_of_lists(lists, values, spare: float = 0.0, *, threads: Threads):
     """Each pair of nodes of which one lists the other, at both of its ends: CSR arrays (indptr, indices, values).
 

@@ -75,52 +75,6 @@ def fill_rows(first, last, nodes, lists, distances, is_new, indptr, out, columns
 
 
 @compiled
-def _leads_out(i, labels, largest, begin, end, indices, z, theta, lam, found, costs):
-    """The edges of node i with nodes of other labels, of those with the largest component only the cheapest.
-
-    Writes their places and their costs θz − (λᵢ+λⱼ)/2 to `found` and `costs`, which may be empty, to count alone. Returns how
-    many there are.
-    """
-    count, least, cheapest = 0, np.inf, -1
-    for e in range(begin, end):
-        label = labels[indices[e]]
-        if label == labels[i]:
-            continue
-        cost = theta * z[e] - 0.5 * (lam[i] + lam[indices[e]])
-        if label == largest:
-            if cheapest < 0 or cost < least:
-                least, cheapest = cost, e
-            continue
-        if found.size:
-            found[count], costs[count] = e, cost
-        count += 1
-    if cheapest >= 0:
-        if found.size:
-            found[count], costs[count] = cheapest, least
-        count += 1
-    return count
-
-
-@compiled
-def count_edges_between(first, last, nodes, labels, largest, indptr, indices, z, theta, lam, counts):
-    """How many edges of each of `nodes` `fill_edges_between` finds."""
-    no_places, no_costs = np.empty(0, np.int64), np.empty(0)
-    for r in range(first, last):
-        begin, end = indptr[nodes[r]], indptr[nodes[r] + 1]
-        counts[r] = _leads_out(nodes[r], labels, largest, begin, end, indices, z, theta, lam, no_places, no_costs)
-
-
-@compiled
-def fill_edges_between(first, last, nodes, labels, largest, indptr, indices, z, theta, lam, ptr, found, costs):
-    """Edges from nodes[r] to other components: their places in the CSR and their costs, at ptr[r] to ptr[r + 1]."""
-    for r in range(first, last):
-        a, b = ptr[r], ptr[r + 1]
-        if a < b:
-            begin, end = indptr[nodes[r]], indptr[nodes[r] + 1]
-            _leads_out(nodes[r], labels, largest, begin, end, indices, z, theta, lam, found[a:b], costs[a:b])
-
-
-@compiled
 def smallest_of_rows(first, last, indptr, z, out):
     """The smallest of each row, ascending, as many as a row of `out` holds; inf where there are fewer."""
     width = out.shape[1]

@@ -105,8 +105,10 @@ def keep_smallest(tile, first_column, own, lists, best):
 
 @compiled
 def _with_twice_the_room(values, count):
+    """The first `count` values in an array twice as long; written out, since a copy of slices takes two seconds to compile."""
     larger = np.empty(2 * values.size, values.dtype)
-    larger[:count] = values[:count]
+    for s in range(count):
+        larger[s] = values[s]
     return larger
 
 
@@ -168,8 +170,8 @@ def tidy_lists(first, last, own, lists, distances, width):
                 t -= 1
             lists[r, t], distances[r, t] = j, z
             kept = min(kept + 1, width)
-        lists[r, kept:] = -1
-        distances[r, kept:] = np.inf
+        for s in range(kept, lists.shape[1]):
+            lists[r, s], distances[r, s] = -1, np.inf
 
 
 @compiled
@@ -204,8 +206,8 @@ def two_hops(first, last, nodes, indptr, indices, is_new, found):
     table = np.empty(2 * most, np.int32)  # those that were found already, by open addressing
     for r in range(first, last):
         i = nodes[r]
-        found[r] = -1
-        table[:] = -1
+        for s in range(most):
+            found[r, s] = table[s] = table[most + s] = -1
         count = 0
         for hop in range(2):
             for e in range(indptr[i], indptr[i + 1]):
