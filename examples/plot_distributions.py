@@ -15,6 +15,6 @@ X, _ = load_digits(return_X_y=True)
 W = GraphLearner(n_neighbors=10).fit(X[:1000]).graph_
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
-plots.degrees(W, ax=left)
+plots.neighbor_counts(W, ax=left)
 plots.weights(W, ax=right)
 plt.show()
