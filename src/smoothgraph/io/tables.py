@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from smoothgraph import _checks
 from smoothgraph.io._files import existing, replacing, suffix
 from smoothgraph.optional import need
 
@@ -100,8 +99,10 @@ def from_frame(
     >>> table.X.tolist(), table.ids.tolist(), table.labels.tolist()
     ([[1.5, 2.0], [3.0, 4.0]], ['a', 'b'], ['x', 'y'])
     """
+    from smoothgraph._checks import frame_ids  # imported late: it brings numba, which files of graphs do not need
+
     pa = need("pyarrow", EXTRA)
-    ids = _checks.frame_ids(frame)
+    ids = frame_ids(frame)
     if hasattr(frame, "reset_index"):
         frame = frame.reset_index(drop=True)  # the index would become a column
     table = pa.table(frame)
