@@ -17,7 +17,7 @@ from smoothgraph.solvers.problem import GROUPS, Point, weighted_edges
 
 LANES, WAVES = 16, 64  # a sweep is WAVES (a power of two) times LANES blocks side by side
 SERIAL_NODES = 5_000  # a sweep of fewer nodes is one block: no two nodes move at the same time
-THREADED_NODES = 200_000  # nodes from which threads gain more than the barrier after each wave costs
+THREADED_NODES = 80_000  # nodes from which two threads gain more than the barrier after each wave (40 µs) costs
 FEW_SHARE, MANY_SHARE = 0.05, 0.2  # shares of the nodes: up to the first all edges are swept, from the second the live ones
 FEW_NODES = 1000.0  # but so many nodes count as few in any case
 OVER_RELAX = 1.25  # a node goes so many times the way to its optimum
