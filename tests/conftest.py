@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 
-from smoothgraph.candidates import from_lists
-from smoothgraph.neighbors import ExactBackend, find_neighbors
-from smoothgraph.samples import Samples
+from smoothgraph.distances import distances_of
+from smoothgraph.fit.state import Asked, Support
+from smoothgraph.models import Log
+from smoothgraph.neighbors import find_neighbors
+from smoothgraph.parallel import Threads
 
 
 @pytest.fixture
@@ -23,8 +25,31 @@ def blobs(n, d, rng, outliers=0.05):
 
 
 def lists_of(X, k):
-    return find_neighbors(Samples(X), k, ExactBackend())
+    """The k nearest others of every sample, proven."""
+    return find_neighbors(distances_of(X), k, "exact", threads=Threads())
 
 
-def candidates_of(X, k):
-    return from_lists(lists_of(X, k))
+def edges_of(X, k):
+    """The allowed edges that these lists give."""
+    return lists_of(X, k).edges(threads=Threads())
+
+
+def support_of(X, k, local_scale=None):
+    """The same as the support that a fit begins with."""
+    return Support.of(edges_of(X, k), k, local_scale, threads=Threads())
+
+
+def asked_for(X, model=None, **options):
+    """What a fit is to reach, with exact lists unless `is_exact` says otherwise."""
+    model, threads = model or Log(), Threads()
+    return Asked(model, model.solver(threads), distances_of(X), **{"is_exact": True, "threads": threads, **options})
+
+
+def at_edges(W, i, j):
+    """The weights of the pairs (i, j)."""
+    return np.asarray(W[i, j]).ravel()
+
+
+def relative_l1(found, reference):
+    """Σ|found − reference| / Σ|reference|, of arrays or of sparse matrices."""
+    return abs(found - reference).sum() / abs(reference).sum()
