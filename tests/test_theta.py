@@ -1,12 +1,15 @@
+"""θ: the one-node problem, the interval that gives a node k neighbours, and a θ for every node."""
+
 import cvxpy as cp
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from cvx import solve_accurately
 from smoothgraph import solve_one_node, theta_bounds, theta_for_degree
+from smoothgraph.theta import node_thetas
 
 distances = arrays(np.float64, st.integers(1, 12), elements=st.floats(0.0, 100.0, allow_subnormal=False))
 thetas = st.floats(1e-3, 1e3)
@@ -103,3 +106,30 @@ def test_missing_entries_do_not_count():
 def test_bad_input_is_named(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+# --- a θ for every node ---------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 6))
+def test_node_theta_gives_the_node_k_neighbours(seed, k):
+    z = np.sort(np.random.default_rng(seed).gamma(2.0, size=(5, 12)), axis=1)
+    for row, theta in zip(z, node_thetas(z, k), strict=True):
+        assert solve_one_node(row, theta).k in (k, k + 1)
+
+
+def test_node_thetas_of_ties_and_duplicates_are_finite_and_follow_the_scale():
+    ties = np.full((1, 5), 4.0)
+    zeros = np.zeros((1, 5))
+    many_zeros = np.array([[0.0, 0.0, 0.0, 2.0, 3.0]])
+    short = np.array([[1.0, np.inf, np.inf, np.inf, np.inf]])
+    plain = np.array([[1.0, 2.0, 3.0, 4.0, 5.0]])
+    z = np.vstack([ties, zeros, many_zeros, short, plain])
+    own = node_thetas(z, 3)
+    assert np.isfinite(own).all()
+    assert (own > 0).all()
+    np.testing.assert_allclose(node_thetas(100.0 * z, 3) * 100.0, own)
+    assert own[1] == pytest.approx(np.exp(np.log(own[[0, 2, 3, 4]]).mean()))
+    with pytest.raises(ValueError, match="duplicate"):
+        node_thetas(zeros, 3)

@@ -127,7 +127,7 @@ def _values(lam, degree, energy, given, threads):
     n, sums, parts, least = lam.size, np.empty((5, GROUPS)), np.empty((2, GROUPS)), _groups_per_call(lam.size)
     threads.rows(l2.sums_l2, GROUPS, lam, degree, energy, given, sums, least=least)
     squares, linear, own, fixed, level = (dual.total(row) for row in sums)
-    ratio, mean = (n - fixed) / own, level / n
+    ratio, mean = (n - fixed) / own if own > 0.0 else np.inf, level / n  # at a λ where no edge has weight P is not a number
     threads.rows(l2.values_l2, GROUPS, lam, degree, given, ratio, mean, parts, least=least)
     primal, dual_value = (dual.total(row) for row in parts)
     return primal + 2.0 * (ratio * linear + ratio * ratio * squares), dual_value - 2.0 * squares, ratio

@@ -1,0 +1,97 @@
+"""θ for a wanted degree: reached from any start, kept where it is given, given up where no θ has it."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from conftest import asked_for, blobs, edges_of, support_of
+from smoothgraph.fit.search_theta import search_theta
+from smoothgraph.fit.state import Bridges, mean_neighbors
+from smoothgraph.models import L2, LogProblem
+from smoothgraph.solvers import solve
+
+NO_BRIDGES = Bridges()
+
+
+def search(X, width, theta, bridges=NO_BRIDGES, gap=1e-6, degree_tol=0.006, model=None, **asked):
+    return search_theta(asked_for(X, model, **asked), support_of(X, width), theta, bridges=bridges, gap=gap, degree_tol=degree_tol)
+
+
+@pytest.mark.parametrize("start", [1e-6, 1e-2, 1.0, 1e2, 1e6])
+@pytest.mark.parametrize("model", [None, L2()])
+def test_any_start_ends_at_the_same_degree(rng, start, model):
+    X = blobs(600, 3, rng)
+    problem, point = search(X, 30, start, model=model, degree=7)
+    assert mean_neighbors(point, NO_BRIDGES) == pytest.approx(7, rel=0.006)
+    assert point.gap <= 1e-6
+    assert problem.theta == pytest.approx(search(X, 30, 1.0, model=model, degree=7)[0].theta, rel=0.02)
+
+
+def test_it_is_a_solve_where_theta_is_given(rng):
+    X = blobs(300, 3, rng)
+    problem, point = search(X, 12, 0.7, gap=1e-9)
+    assert problem.theta == 0.7
+    reference = solve(LogProblem(edges_of(X, 12), 0.7), tol=1e-9)
+    np.testing.assert_array_equal(point.lam, reference.dual)
+
+
+def test_more_neighbours_need_a_smaller_theta(rng):
+    X = blobs(500, 3, rng)
+    thetas = [search(X, 40, 1.0, degree=degree)[0].theta for degree in (2, 4, 8, 16)]
+    assert thetas == sorted(thetas, reverse=True)
+
+
+def test_scaling_the_distances_scales_theta_back(rng):
+    X = blobs(500, 3, rng)
+    one, ten = (search(c * X, 20, theta, degree=5)[0].theta for c, theta in ((1.0, 1.0), (10.0, 0.01)))
+    assert 100 * ten == pytest.approx(one, rel=1e-6)
+
+
+def test_bridges_count_as_neighbours(rng):
+    X = blobs(400, 3, rng)
+    i, j = np.arange(0, 100, dtype=np.int32), np.arange(200, 300, dtype=np.int32)
+    bridges = Bridges(i, j, np.full(100, 0.05))
+    _, point = search(X, 20, 1.0, bridges, degree=5)
+    assert point.n_neighbors.mean() + 2 * 100 / 400 == pytest.approx(5, rel=0.006)
+    assert mean_neighbors(point, bridges) == pytest.approx(5, rel=0.006)
+
+
+def test_a_wider_tolerance_takes_fewer_solves(rng):
+    """The solver is asked once per θ tried."""
+    X = blobs(600, 3, rng)
+
+    class Counting:
+        def __init__(self, solver):
+            self.solver, self.solves = solver, 0
+
+        def ascend(self, *arguments):
+            self.solves += 1
+            return self.solver.ascend(*arguments)
+
+    def solves(degree_tol):
+        asked = asked_for(X, degree=7)
+        asked = replace(asked, solver=Counting(asked.solver))
+        search_theta(asked, support_of(X, 30), 0.1, bridges=NO_BRIDGES, gap=1e-6, degree_tol=degree_tol)
+        return asked.solver.solves
+
+    assert 1 <= solves(0.5) < solves(0.002) <= 15
+
+
+def test_from_the_optimum_at_the_right_theta_no_other_is_tried(rng):
+    X = blobs(600, 3, rng)
+    problem, point = search(X, 30, 1.0, degree=7)
+    asked = asked_for(X, degree=7)
+    options = {"bridges": NO_BRIDGES, "gap": 1e-6, "degree_tol": 0.006}
+    again, near = search_theta(asked, support_of(X, 30), problem.theta, start=point, **options)
+    assert again.theta == problem.theta
+    assert near.n_iter <= 2
+
+
+def test_a_degree_that_no_theta_has_ends_at_the_nearest(rng):
+    """Four corners of a square: two neighbours each, or three, but nothing in between."""
+    X = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    _, point = search(X, 3, 1.0, degree=2.2)
+    assert mean_neighbors(point, NO_BRIDGES) == 2.0
+    _, point = search(X, 3, 1.0, degree=2.8)
+    assert mean_neighbors(point, NO_BRIDGES) == 3.0
