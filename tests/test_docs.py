@@ -10,7 +10,7 @@ import pytest
 
 import smoothgraph
 from smoothgraph import datasets, io, plots, uses
-from smoothgraph.solvers import daitch, penalty
+from smoothgraph.solvers import all_pairs, multipliers
 
 DOCS = Path(__file__).parents[1] / "docs"
 LARGE = {"single_cell.md": "scanpy", "gnn.md": "torch_geometric"}  # what a page needs that is too large for every test run
