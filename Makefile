@@ -17,7 +17,7 @@ demo: $(VENV)/installed  ## learn a graph of the digits, or of DATA=your_file.np
 	$(BIN)/smoothgraph demo -k $(K) $(DATA)
 
 test: lint types  ## lint, types and tests
-	OMP_WAIT_POLICY=passive $(BIN)/python -m pytest --numprocesses 2 --dist worksteal
+	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal
 
 lint: $(VENV)/installed
 	$(BIN)/ruff check .
@@ -32,7 +32,7 @@ test-interop: $(VENV)/installed  ## the exports against the real torch, scanpy, 
 
 docs: $(VENV)/installed  ## the documentation, in docs/_build/html; every warning is an error
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[docs]"
-	OMP_WAIT_POLICY=passive $(BIN)/python -m sphinx -W --keep-going -q docs docs/_build/html
+	$(BIN)/python -m sphinx -W --keep-going -q docs docs/_build/html
 
 bench: $(VENV)/installed  ## side-by-side measurements; SMOOTHGRAPH_DATA names the folder with the data sets
 	$(BIN)/python -m benchmarks

@@ -2,8 +2,8 @@
 How fast it converges
 =====================
 
-The relative duality gap after each round, of the default solver and of the paper's primal-dual scheme. The gap is a bound on
-the error: the mean squared error of the weights is at most that.
+The relative duality gap after each round, for the default solver and for the paper's primal-dual scheme. The mean squared error
+of the weights is at most the gap.
 """
 
 import matplotlib.pyplot as plt

@@ -1,9 +1,9 @@
 """
-Degrees and weights
-===================
+Neighbour counts and weights
+============================
 
-The wanted number of neighbours is a mean: a node in the middle of a crowd has more, one at the edge has fewer. Weights are at
-most 1, and most are small.
+The wanted number of neighbours is a mean: nodes in dense regions have more, nodes in sparse regions fewer. Weights are at most
+1, and most are small.
 """
 
 import matplotlib.pyplot as plt

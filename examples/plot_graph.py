@@ -2,8 +2,8 @@
 The graph over an embedding
 ===========================
 
-A graph of handwritten digits, drawn over the first two eigenvectors of its Laplacian. The learner knows nothing of the
-classes; the colours show them afterwards.
+A graph of handwritten digits, drawn over the first two eigenvectors of its Laplacian. The colours are the
+classes, which the learner does not see.
 """
 
 import matplotlib.pyplot as plt

@@ -3,13 +3,13 @@ All models on one data set
 ==========================
 
 The same 240 handwritten digits, one call for each model, drawn over their first two principal components. All are asked for
-six neighbours; lines are as wide as weights are large, in each picture by itself. Above each picture: how many neighbours a
-node has on average, the parts that the graph falls into, and how much of the weight joins different digits. The edges by which
-``connect`` joined the parts are dashed.
+six neighbours. The width of a line is the weight, relative to the largest in the same picture. Above each picture: the mean
+number of neighbours, the number of components, and the share of the weight between different digits. The bridges that
+``connect`` added are dashed.
 
-Only the first four land on the degree: with "hard" and "soft" it is up to the model, and a nearest-neighbour graph has more
-than six since an edge is there if one of its ends lists the other. :doc:`Choosing a model </guides/models>` says what each is
-good for.
+Only the first four have the wanted number of neighbours. With "hard" and "soft" the model decides. A nearest-neighbour graph
+has more than six, since one end that lists the other is enough for an edge. :doc:`Choosing a model </guides/models>` says what
+each is good for.
 """
 
 import matplotlib.pyplot as plt

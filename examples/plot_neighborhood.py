@@ -2,7 +2,7 @@
 Around one node
 ===============
 
-An iris between two species: its neighbours, and theirs, in rings around it. Lines are as wide as weights are large.
+An iris between two species: its neighbours, and their neighbours, in rings around it. The width of a line is its weight.
 """
 
 import matplotlib.pyplot as plt

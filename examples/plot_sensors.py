@@ -2,9 +2,9 @@
 A sensor network
 ================
 
-Sixty sensors measure the same field again and again. Only sensors within radio range may be joined. The allowed edges are the
-stored entries of a sparse matrix of squared distances, here between what the sensors measured, and the learner chooses among
-them: it never adds one that is not stored.
+Sixty sensors measure a field forty times. Only sensors within radio range may have an edge. The allowed edges are the stored
+entries of a sparse matrix of squared distances, here between the measurements, and the learner chooses among them: it never
+adds an edge that is not stored.
 """
 
 import matplotlib.pyplot as plt
@@ -16,7 +16,7 @@ from smoothgraph import GraphLearner, plots
 
 rng = np.random.default_rng(0)
 place = rng.random((60, 2))
-west = place[:, 0] < 0.5  # a wall stands at 0.5: the field is another one behind it
+west = place[:, 0] < 0.5  # there is a wall at 0.5, and another field behind it
 waves = rng.normal(size=(2, 40, 2)) * 2.0
 phases = rng.uniform(0, 2 * np.pi, (2, 40))
 field = np.where(west[:, None], np.sin(place @ waves[0].T + phases[0]), np.sin(place @ waves[1].T + phases[1]))

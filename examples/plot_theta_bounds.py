@@ -2,8 +2,8 @@
 Where θ comes from
 ==================
 
-For a single node, each number of neighbours k belongs to an interval of θ (Theorem 3 of the paper). The means of its ends over
-the nodes are the band; the learner starts from its middle, and ends at the θ that gives the whole graph the wanted degree.
+One node alone has k neighbours for θ in an interval (Theorem 3 of the paper). The band is the mean interval over the nodes. The
+learner starts from its middle, and ends at the θ that gives the whole graph the wanted degree.
 """
 
 import matplotlib.pyplot as plt

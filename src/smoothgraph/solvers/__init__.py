@@ -16,9 +16,9 @@ def solve(
 
     Parameters
     ----------
-    problem : a model on a graph of allowed edges, such as `LogProblem(edges, theta)` of `smoothgraph.models`. solver : the
-    model's own by default ("nodewise" for the log model, "newton" for ℓ2); "primal_dual" is the scheme of the paper,
-        for the log model.
+    problem : a model on a graph of allowed edges, such as `LogProblem(edges, theta)` of `smoothgraph.models`.
+    solver : the model's own by default ("nodewise" for the log model, "newton" for ℓ2); "primal_dual" is the scheme of the
+        paper, for the log model.
     tol : stop when the relative gap is at most this: (P − D)/n, or (P − D)/P for the ℓ2 model.
     max_iter : give up after as many rounds (1,000 sweeps, or 50,000 primal-dual iterations).
     lam : a dual vector to start from, such as `solution.dual` of a similar problem.
