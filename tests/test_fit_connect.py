@@ -144,7 +144,7 @@ def test_the_learner_leaves_scans_of_approximate_lists_to_connect(n_neighbors, a
 
 @pytest.mark.parametrize("strength", [0.0, 2.0])
 def test_the_forest_is_the_cheapest_of_all_pairs(strength, rng):
-    """Kruskal over all pairs of samples between components, at the λ of the graph in components; a prior makes its edges cheaper."""
+    """Kruskal over all pairs of samples between components, at the λ before any bridge; a prior makes its edges cheaper."""
     X = pairs_of_points(rng, 25)
     prior = np.triu(rng.uniform(0.0, 0.3, size=(50, 50)) * (rng.random((50, 50)) < 0.1), k=1)
     options = {"n_neighbors": 2, "theta": 1.0, "neighbors": "all", "tol": 1e-12}

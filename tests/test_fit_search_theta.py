@@ -15,7 +15,9 @@ NO_BRIDGES = Bridges()
 
 
 def search(X, width, theta, bridges=NO_BRIDGES, gap=1e-6, degree_tol=0.006, model=None, **asked):
-    return search_theta(asked_for(X, model, **asked), support_of(X, width), theta, bridges=bridges, gap=gap, degree_tol=degree_tol)
+    return search_theta(
+        asked_for(X, model, **asked), support_of(X, width), theta, bridges=bridges, gap=gap, degree_tol=degree_tol
+    )
 
 
 @pytest.mark.parametrize("start", [1e-6, 1e-2, 1.0, 1e2, 1e6])

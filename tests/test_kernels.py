@@ -1,5 +1,7 @@
 """Compiled loops against their definitions. The only tests that look into `_kernels`: a loop's contract is its arrays."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -161,7 +163,7 @@ def test_a_range_of_rows_is_part_of_all_rows(rng, cuts):
     form = form_at(edges_of(rng.normal(size=(500, 2)), 8), 1.0)
     given, lam = rng.uniform(0.0, 0.1, size=500), rng.uniform(0.0, 0.2, size=500)
     parts = np.full(500, np.nan), np.full(500, -1, np.int32), np.full(500, np.nan)
-    for first, last in zip(cuts[:-1], cuts[1:], strict=True):
+    for first, last in pairwise(cuts):
         dual.evaluate(first, last, form, given, lam, *parts)
     for part, whole in zip(parts, evaluated(form, given, lam), strict=True):
         np.testing.assert_array_equal(part, whole)

@@ -32,7 +32,7 @@ def test_the_grown_support_gives_the_optimum_over_all_pairs(rng, times):
 
 @pytest.mark.parametrize("times", [None, 3.0])
 def test_its_certificate_holds_over_all_pairs(rng, times):
-    """CVXPY's optimum over all pairs, which has five digits, lies between D and P, and the optimality conditions hold for every pair."""
+    """CVXPY's optimum over all pairs (five digits) lies between D and P; the optimality conditions hold for every pair."""
     X = rng.normal(size=(30, 8))
     i, j, z = all_pairs(X)
     mu = None if times is None else times * float(z.mean())

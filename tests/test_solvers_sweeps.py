@@ -29,7 +29,7 @@ def test_nodes_that_move_at_the_same_time_do_not_rock_each_other(rng):
 
 
 def gap_after(Z, rounds):
-    """The gap after so many sweeps of all nodes, finite where a node has no weight yet. With a gap of 0 asked for, no node rests."""
+    """The gap after so many sweeps of all nodes. With a gap of 0 asked for, no node rests."""
     sweeps, lam = sweeps_of(LogProblem(edges_of_matrix(Z), 1.0)), np.ones(Z.shape[0])
     sweeps.first_round(lam)
     assert sweeps.run(lam, 0.0, rounds - 1) == rounds - 1

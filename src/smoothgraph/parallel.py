@@ -97,7 +97,7 @@ class Threads:
                 barrier.abort()
                 raise
 
-        with self._barriers:  # two callers who each had half of the threads would wait for ever
+        with self._barriers:  # two callers that each had half of the threads would wait for ever
             self._together(one, range(threads))
 
     def _share(self, work, count):
@@ -147,7 +147,7 @@ class Threads:
 
 
 class _OneBlasThread:
-    """While anybody is inside, BLAS uses one thread per call: our threads and its own would wait for each other."""
+    """While any caller is inside, BLAS uses one thread per call: our threads and its own would wait for each other."""
 
     def __init__(self):
         self._lock = threading.Lock()
