@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator, eigsh, lobpcg, splu
 from sklearn.exceptions import ConvergenceWarning
 
+from smoothgraph.messages import warn
 from smoothgraph.parallel import Threads, one_blas_thread
 from smoothgraph.uses.graphs import check_graph, components, degrees
 from smoothgraph.uses.systems import factorise
@@ -185,11 +186,10 @@ def _of_many_dimensions(system, trivial, k, *, threads):
         if (errors <= np.maximum(ACCURACY * values[:k], ROUNDING)).all():
             break
     else:
-        warnings.warn(
+        warn(
             f"After {sum(LOBPCG_STEPS)} steps the error of the embedding is {np.max(errors / values[:k]):.1e} of its "
             f"eigenvalues; {ACCURACY:.0e} was wanted. Clusters with only tiny weights between them make it hard: learn the "
             "graph with more neighbours.",
             ConvergenceWarning,
-            stacklevel=4,
         )
     return values[:k], vectors[:, :k]

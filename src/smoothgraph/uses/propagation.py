@@ -5,12 +5,12 @@ The scores of a class are the harmonic function of Zhu, Ghahramani & Lafferty (2
 unlabelled nodes and l the labelled ones, L_uu f_u = W_ul y_l.
 """
 
-import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from smoothgraph.messages import warn
 from smoothgraph.parallel import Threads
 from smoothgraph.uses.graphs import check_graph, components, degrees, one_per_node
 from smoothgraph.uses.systems import factorise
@@ -135,11 +135,10 @@ def _harmonic(W, asked, labelled, given, tol, max_iter):
         tol /= TIGHTEN
     if error > MAX_SUM_ERROR:
         count = int((_sum_errors(x) > MAX_SUM_ERROR).sum())
-        warnings.warn(
+        warn(
             f"The scores of {count} nodes have not converged after {n_iter} rounds: their paths to labelled nodes have very "
             "small weights, or are very long. Raise max_iter, or label a node near them.",
             ConvergenceWarning,
-            stacklevel=3,
         )
     np.clip(x, 0.0, None, out=x)
     x /= np.maximum(x.sum(axis=1, keepdims=True), np.finfo(float).tiny)
