@@ -36,16 +36,16 @@ def run(n, n_daitch, degrees):
         "distance": [2.0 * float(one.var(axis=0, ddof=1).sum()) for one in classes],  # mean of ‖x − x'‖² over pairs
         "graphs": {},
     }
-    for name, parameters in GRAPHS.items():
+    for name in GRAPHS:
         rows = n_daitch if name in ("hard", "soft") else n
-        numbers["graphs"][name] = kept(f"classes-{name}", curve, rows, degrees, parameters)
+        numbers["graphs"][name] = kept(f"classes-{name}", curve, rows, degrees, name)
     return numbers
 
 
-def curve(n, degrees, parameters):
+def curve(n, degrees, name):
     """The shares of one kind of graph over the degrees."""
     X, y = images("mnist", n)
-    return [shares(W, y, k) for k, W in graphs(X, degrees=degrees, **parameters)]
+    return [shares(W, y, k) for k, W in graphs(X, degrees=degrees, **GRAPHS[name])]
 
 
 def shares(W, y, degree):
