@@ -17,6 +17,7 @@ OURS = {
     for g in LOCALITIES
     for connect in (False, True)
 }
+DENSER = {k: f"locality 1, connect, k={k}" for k in (20, 30)}  # shown, but not looked at by the rule, as MATCHED
 OPPONENTS = {kind: [f"{kind}, k={k}" for k in KS] for kind in ("k-NN", "Gaussian", "self-tuning", "UMAP")}
 MATCHED = {kind: f"{kind}, degree 10" for kind in OPPONENTS}
 SCANPY = {(weighting, k): f"scanpy {weighting}, k={k}" for weighting in ("umap", "gauss") for k in KS}  # on single cells only

@@ -20,6 +20,7 @@ from sklearn.metrics import normalized_mutual_info_score
 
 from experiments.common import Claim, fuzzy_set, graphs, kept, nearest
 from experiments.decision import (
+    DENSER,
     FEW_CLASSES,
     KINDS,
     KS,
@@ -98,6 +99,7 @@ def candidates(X, kind):
     for (locality, connect), methods in OURS.items():
         found = learned(X, list(methods), locality=locality, connect=connect)
         yield from zip(methods.values(), found, strict=True)
+    yield from zip(DENSER.values(), learned(X, list(DENSER), locality=1.0, connect=True), strict=True)
     yield from zip(chain(*REMEDIES.values()), on_distinct(X, remedied), strict=True)
     length = matched_length(X)
     for name, model in MODELS.items():
