@@ -48,8 +48,8 @@ TRIED = """Both remedies take away most of what is lost on the RNA mixtures. But
 each half holds one of the two mixtures, which are one experiment done twice, and without these nothing is gained: it is an
 insurance, not a better graph, so the model stays as it is. Other shares (a half, a tenth) and lists of k in place of 2k do no
 better; the graph of what each sample takes alone as a prior, θᵢ of far samples bounded from below, lists that are not
-completed and an upper bound on the weights take little of the loss away. The other losses are of another kind: heart disease and the
-clusters of texts want more edges, which over all tasks do not pay (k = 20 and 30 above)."""
+completed and an upper bound on the weights take only a part of the loss away. Heart disease and the clusters of texts want more
+edges instead, which do not pay over all tasks (k = 20 and 30 above); for the other losses no cause was found."""
 MIN_PART = 4  # data sets that a part needs to have a standard error worth the name
 SHOWN = "UMAP, k=15", "self-tuning, k=10", "Gaussian, k=10", "k-NN, k=10"  # opponents in the table of tasks
 
