@@ -26,7 +26,6 @@ from smoothgraph.parallel import Threads
 from smoothgraph.solvers.nodewise import Nodewise
 from smoothgraph.theta import log_theta_at
 
-FARTHEST = 1e10  # largest θz: weights below 10⁻¹⁰ are not told apart
 FAR = 1e4  # 2θz to the nearest neighbour from which a node counts as a far outlier, and its λ is stored with an offset
 
 
@@ -102,23 +101,27 @@ class LogProblem:
     def z_hat(self) -> np.ndarray:
         """The distances of the form without a prior."""
         z = self.edges.z
-        if self.theta * self.edges.farthest > FARTHEST:
-            z = np.minimum(z, FARTHEST / self.theta)
         return z if self.prior is None else z - (self.prior_strength / self.theta) * self.prior
 
-    def form(self, lam_offset: np.ndarray | None = None) -> Form:
-        """What kernels take, without the prior, with the distances that go with λ − lam_offset."""
+    def form(self, z_offset: np.ndarray | None = None) -> Form:
+        """What kernels take, without the prior, with the distances that go with λ − 2θ·z_offset.
+
+        The larger of the two offsets of an edge is taken off first. Where little is left of a distance, both differences are
+        then exact: this is where weights are.
+        """
         edges, theta, z = self.edges, self.theta * self.shrink, self.z_hat
-        if lam_offset is not None and lam_offset.any():
-            z = z - (lam_offset[edges.nodes] + lam_offset[edges.indices]) / (2.0 * self.theta * self.shrink)
+        if z_offset is not None and z_offset.any():
+            own, other = np.repeat(z_offset, np.diff(edges.indptr)), z_offset[edges.indices]
+            z = (z - np.maximum(own, other)) - np.minimum(own, other)
         return form_of(edges.indptr, edges.indices, z, theta, self.upper)
 
     def far_offset(self) -> np.ndarray:
-        """The offset of λ to begin with: 2θz of the nearest neighbour of far outliers, 0 of all other nodes."""
-        if self.theta * self.z_hat.max() <= FAR:
+        """Offsets to begin with: the squared distance of the nearest neighbour of far outliers, 0 of all other nodes."""
+        theta = self.theta * self.shrink
+        if theta * self.z_hat.max() <= FAR:
             return np.zeros(self.n)
-        costs = 2.0 * self.theta * self.shrink * np.minimum.reduceat(self.z_hat, self.edges.indptr[:-1])
-        return np.where(costs > FAR, costs, 0.0).astype(np.float64)
+        nearest = np.minimum.reduceat(self.z_hat, self.edges.indptr[:-1]).astype(np.float64)
+        return np.where(2.0 * theta * nearest > FAR, nearest, 0.0)
 
     @property
     def constant(self) -> float:

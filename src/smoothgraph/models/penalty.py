@@ -102,7 +102,7 @@ class PenaltyProblem:
     def given(self) -> np.ndarray:
         return np.zeros(self.n) if self.fixed is None else self.fixed
 
-    def form(self, lam_offset: np.ndarray | None = None) -> Form:
+    def form(self, z_offset: np.ndarray | None = None) -> Form:
         """What kernels take; λ has no offset."""
         return form_of(self.edges.indptr, self.edges.indices, self.edges.z, self.theta)
 

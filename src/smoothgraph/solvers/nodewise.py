@@ -42,14 +42,12 @@ class Nodewise:
         Outliers that have outliers as neighbours may need more digits than their shifted λ has. Where the gap is missed, λ is
         counted anew from where it has come to, and has all its digits again.
         """
-        form, offset, lam = self._carried(problem, start)
-        point = self._ascend(problem, tol, max_iter, form, offset, lam, start, changed)
+        offset, lam = self._carried(problem, start)
+        point = self._ascend(problem, tol, max_iter, offset, lam, start, changed)
         for _ in range(SHIFTS):
-            if point.gap <= tol or not offset.any():
+            if point.gap <= tol or not point.z_offset.any():
                 break
-            lam, is_far = point.lam, offset > 0.0
-            offset = np.where(is_far, lam, 0.0)
-            point = self._ascend(problem, tol, max_iter, problem.form(offset), offset, np.where(is_far, 0.0, lam))
+            point = self._ascend(problem, tol, max_iter, *_counted_anew(point))
         return point
 
     def finish(self, problem, point: Point, tol: float, started: float) -> Solution:
@@ -63,26 +61,23 @@ class Nodewise:
 
     def point_at(self, problem, lam: np.ndarray) -> Point:
         """The point at a λ of the user's."""
-        offset = problem.far_offset()
-        lam = np.asarray(lam, np.float64) * problem.shrink - offset
-        return Sweeps(problem, problem.form(offset), offset, self._memory, self.threads).evaluate(lam)
+        sweeps = Sweeps(problem, problem.far_offset(), self._memory, self.threads)
+        return sweeps.evaluate(np.asarray(lam, np.float64) * problem.shrink - sweeps.offset)
 
     def _carried(self, problem, start):
-        """(form, offset, shifted λ) to begin with: λ of far outliers goes with θ, that of all other nodes stays."""
+        """(offset, shifted λ) to begin with: λ of far outliers goes with θ, that of all other nodes stays."""
         if start is None:
-            offset = problem.far_offset()
-            return problem.form(offset), offset, None
-        if not start.lam_offset.any():
-            return problem.form(), start.lam_offset, start.lam_shifted
+            return problem.far_offset(), None
+        if not start.z_offset.any():
+            return start.z_offset, start.lam_shifted
         ratio = problem.theta * problem.shrink / start.form.theta
-        offset = start.lam_offset * ratio
-        return problem.form(offset), offset, np.where(offset > 0.0, start.lam_shifted * ratio, start.lam_shifted)
+        return start.z_offset, np.where(start.z_offset > 0.0, start.lam_shifted * ratio, start.lam_shifted)
 
-    def _ascend(self, problem, tol, max_iter, form, offset, lam, start=None, changed=None) -> Point:
-        sweeps = Sweeps(problem, form, offset, self._memory, self.threads)
+    def _ascend(self, problem, tol, max_iter, offset, lam, start=None, changed=None) -> Point:
+        sweeps = Sweeps(problem, offset, self._memory, self.threads)
         if lam is None:
             lam = np.empty(problem.n)
-            self.threads.rows(dual.start_dual, problem.n, form, offset, lam)
+            self.threads.rows(dual.start_dual, problem.n, sweeps.all_edges, sweeps.offset, lam)
             sweeps.first_round(lam)
             n_iter = 1 + sweeps.run(lam, max(tol, COARSE_GAP), max_iter - 1)
         else:
@@ -100,6 +95,13 @@ class Nodewise:
             stalled = 0 if point.gap < 0.5 * best else stalled + 1
             best = min(best, point.gap)
         return replace(point, n_iter=n_iter)
+
+
+def _counted_anew(point):
+    """(offset, shifted λ) of the same λ, far outliers being counted from where their λ has come to."""
+    to_z = 0.5 / point.form.theta
+    offset = np.where(point.z_offset > 0.0, np.maximum(point.z_offset + to_z * point.lam_shifted, 0.0), 0.0)
+    return offset, point.lam_shifted - (offset - point.z_offset) / to_z
 
 
 def _leap(sweeps, before, tol, direct_edges):
