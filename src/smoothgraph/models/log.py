@@ -24,6 +24,7 @@ from smoothgraph.fit.state import Terms
 from smoothgraph.fit.task import Learned, Task
 from smoothgraph.parallel import Threads
 from smoothgraph.solvers.nodewise import Nodewise
+from smoothgraph.solvers.problem import less_offsets
 from smoothgraph.theta import log_theta_at
 
 FAR = 1e4  # 2θz to the nearest neighbour from which a node counts as a far outlier, and its λ is stored with an offset
@@ -73,6 +74,8 @@ class LogProblem:
     prior_strength: float = 0.0
     fixed: np.ndarray | None = None
 
+    far_cost = FAR
+
     def solver(self, threads: Threads) -> Nodewise:
         return Nodewise(threads)
 
@@ -104,24 +107,22 @@ class LogProblem:
         return z if self.prior is None else z - (self.prior_strength / self.theta) * self.prior
 
     def form(self, z_offset: np.ndarray | None = None) -> Form:
-        """What kernels take, without the prior, with the distances that go with λ − 2θ·z_offset.
-
-        The larger of the two offsets of an edge is taken off first. Where little is left of a distance, both differences are
-        then exact: this is where weights are.
-        """
+        """What kernels take, without the prior, with the distances that go with λ − 2θ·z_offset."""
         edges, theta, z = self.edges, self.theta * self.shrink, self.z_hat
         if z_offset is not None and z_offset.any():
-            own, other = np.repeat(z_offset, np.diff(edges.indptr)), z_offset[edges.indices]
-            z = (z - np.maximum(own, other)) - np.minimum(own, other)
+            z = less_offsets(z, np.repeat(z_offset, np.diff(edges.indptr)), z_offset[edges.indices])
         return form_of(edges.indptr, edges.indices, z, theta, self.upper)
+
+    @cached_property
+    def nearest_costs(self) -> np.ndarray:
+        """2θz of each node's nearest neighbour."""
+        nearest = np.minimum.reduceat(self.z_hat, self.edges.indptr[:-1]).astype(np.float64)
+        return 2.0 * self.theta * self.shrink * nearest
 
     def far_offset(self) -> np.ndarray:
         """Offsets to begin with: the squared distance of the nearest neighbour of far outliers, 0 of all other nodes."""
-        theta = self.theta * self.shrink
-        if theta * self.z_hat.max() <= FAR:
-            return np.zeros(self.n)
-        nearest = np.minimum.reduceat(self.z_hat, self.edges.indptr[:-1]).astype(np.float64)
-        return np.where(2.0 * theta * nearest > FAR, nearest, 0.0)
+        costs = self.nearest_costs
+        return np.where(costs > FAR, costs / (2.0 * self.theta * self.shrink), 0.0)
 
     @property
     def constant(self) -> float:

@@ -74,6 +74,15 @@ class Point:
         return replace(self, form=problem.form(self.z_offset))
 
 
+def less_offsets(z, offset, other_offset) -> np.ndarray:
+    """Squared distances less the offsets of both ends of the edges.
+
+    The larger of the two is taken off first. Where little is left of a distance, and this is where weights are, both
+    differences are then exact.
+    """
+    return (z - np.maximum(offset, other_offset)) - np.minimum(offset, other_offset)
+
+
 class Solver(Protocol):
     """An algorithm for one kind of problem. It keeps memory between solves, and no results."""
 
@@ -149,9 +158,7 @@ def solution_at(point: Point, ratio: float, values: tuple, tol: float, started: 
     w *= ratio
     weights = sp.csr_matrix((w, indices, indptr), shape=(n, n))
     weights.sort_indices()
-    alone = int(np.count_nonzero(point.degree == 0.0))
-    far = f" {alone} nodes have no edge yet: are they outliers far from all others? Remove or clip them." if alone else ""
-    status = status_of(point.gap, tol, point.n_iter, advice=f"Raise max_iter, or tol.{far}")
+    status = status_of(point.gap, tol, point.n_iter)
     return Solution(weights, lam, objective, dual_objective, point.gap, point.n_iter, status, time.perf_counter() - started)
 
 
