@@ -98,7 +98,7 @@ def test_choices_are_those_of_the_learner():
         assert model_of(name).name == name
     X = np.random.default_rng(0).normal(size=(30, 3))
     for metric in typing.get_args(Metric):
-        assert GraphLearner(3, metric=metric).fit(X if metric != "precomputed" else X[:, :1] ** 2 + X[:, 0] ** 2).graph_.nnz
+        assert GraphLearner(3, metric=metric).fit(X if metric != "precomputed" else (X[:, :1] - X[:, 0]) ** 2).graph_.nnz
     for neighbors in typing.get_args(Search):
         assert GraphLearner(3, neighbors=neighbors).fit(X).graph_.nnz
 

@@ -57,7 +57,7 @@ def learn(
     max_iter: Annotated[int, _parameter("Largest number of rounds of a solve.")] = 1000,
     max_weight: Annotated[float | None, _parameter("Largest weight of an edge.")] = None,
     prior: Annotated[Path | None, _parameter("Graph file that the learned graph stays near to.")] = None,
-    prior_strength: Annotated[float, _parameter("How strongly it stays near to the prior.")] = 0.0,
+    prior_strength: Annotated[float | None, _parameter("How strongly it stays near to the prior; needed with --prior.")] = None,
     mu: Annotated[float | None, _parameter("Price of degrees below 1, for the model soft.")] = None,
     projection: Annotated[int | None, _parameter("Number of features to project to, for the models hard and soft.")] = None,
     sigma: Annotated[float | None, _parameter("Width σ, for the model knn-gaussian.")] = None,
