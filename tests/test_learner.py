@@ -3,6 +3,7 @@
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components, laplacian
@@ -128,7 +129,8 @@ def test_scaling_the_data_scales_theta_and_leaves_the_graph(factor):
 
 def test_sparse_float32_and_integers_give_the_graph_of_float64():
     plain = GraphLearner(8, tol=1e-10).fit(DIGITS)
-    for X in (sp.csr_matrix(DIGITS), DIGITS.astype(np.float32), DIGITS.astype(np.uint8)):
+    small = DIGITS.astype(np.uint8)
+    for X in (sp.csr_matrix(DIGITS), DIGITS.astype(np.float32), small, pd.DataFrame(small).astype({0: np.float32})):
         other = GraphLearner(8, tol=1e-10, theta=plain.theta_).fit(X)
         assert relative_l1(other.graph_, plain.graph_) < 1e-4
     assert other.distances_.dtype == np.float32

@@ -116,8 +116,9 @@ def _is_number(value, kind, least) -> bool:
 
 def float_type(X):
     """The dtypes to accept for X: what float32 holds exactly stays or becomes float32, the rest is float64."""
-    kind = str(getattr(X, "dtype", "")).removeprefix("torch.")
-    return np.float32 if kind in SMALL_TYPES else np.float64
+    kinds = getattr(X, "dtypes", getattr(X, "dtype", ""))  # a frame has one for each column
+    names = [str(kind).removeprefix("torch.") for kind in np.ravel(np.asarray(kinds, dtype=object))]
+    return np.float32 if all(name in SMALL_TYPES for name in names) else np.float64
 
 
 def as_array(X):
