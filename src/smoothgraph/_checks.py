@@ -21,7 +21,8 @@ MATRIX_CALLS = {  # packages of graphs → what gives the matrix of a graph G, r
     "pygsp": "G.W",
     "networkit": "networkit.algebraic.adjacencyMatrix(G)",
 }
-SAMPLED_ROWS = 2000  # rows from which the share of a column is estimated
+SAMPLED_ROWS, SAMPLED_VALUES = 2000, 2_000_000  # rows, and values in them, from which the share of a column is estimated
+LEAST_SAMPLED_ROWS = 100  # that many rows of a wide table are looked at, however many values they have
 MOST_OF_DISTANCE = 0.95  # share of the squared distances from which a single column is said to make up nearly all of them
 TAIL = 0.05  # share of the values of a column at either end that may be outliers: they do not count in its share
 
@@ -226,7 +227,8 @@ def warn_of_table(X, metric: str, names) -> None:
             "If these are distances, use metric='precomputed' with their squares."
         )
     elif not sp.issparse(X):
-        _warn_of_large_column(METRICS[metric].prepare(X[:: 1 + (X.shape[0] - 1) // SAMPLED_ROWS]), names)
+        rows = min(SAMPLED_ROWS, max(LEAST_SAMPLED_ROWS, SAMPLED_VALUES // X.shape[1]))
+        _warn_of_large_column(METRICS[metric].prepare(X[:: 1 + (X.shape[0] - 1) // rows]), names)
 
 
 def _looks_like_distances(X):
@@ -256,10 +258,11 @@ def _warn_of_large_column(sample, names):
     n_varying = int(np.count_nonzero(np.ptp(typical, axis=0)))
     if n_varying > 2 and share > MOST_OF_DISTANCE:
         name = f"{column} (counted from 0)" if names is None else repr(str(names[column]))
+        percent = f"{100.0 * share:.1f} %" if share < 0.999 else "over 99.9 %"
         warn(
-            f"Column {name} makes up {100 * share:.3g} % of the squared distances between samples, and the other "
-            f"{n_varying - 1} hardly count. If the columns have different units, standardise them: "
-            "make_pipeline(StandardScaler(), GraphLearner(…)), or --standardize in a shell."
+            f"Column {name} makes up {percent} of the squared distances between samples, and the other {n_varying - 1} hardly "
+            "count. Leave it out if it only numbers or dates the samples; if the columns have different units, standardise "
+            "them: make_pipeline(StandardScaler(), GraphLearner(…)), or --standardize in a shell."
         )
 
 
