@@ -18,7 +18,7 @@ from sklearn.base import BaseEstimator
 
 from smoothgraph._kernels import dual
 from smoothgraph._kernels.form import Form, form_of
-from smoothgraph.edges import Edges
+from smoothgraph.edges import Edges, check_no_isolated
 from smoothgraph.fit.by_theta import learn_by_theta
 from smoothgraph.fit.state import Terms
 from smoothgraph.fit.task import Learned, Task
@@ -75,6 +75,9 @@ class LogProblem:
     fixed: np.ndarray | None = None
 
     far_cost = FAR
+
+    def __post_init__(self):
+        check_no_isolated(self.edges)
 
     def solver(self, threads: Threads) -> Nodewise:
         return Nodewise(threads)

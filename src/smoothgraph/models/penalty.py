@@ -28,7 +28,7 @@ from sklearn.base import BaseEstimator
 
 from smoothgraph._kernels import schemes
 from smoothgraph._kernels.form import Form, form_of
-from smoothgraph.edges import Edges
+from smoothgraph.edges import Edges, check_no_isolated
 from smoothgraph.fit.by_theta import learn_by_theta
 from smoothgraph.fit.state import Terms
 from smoothgraph.fit.task import Learned, Task
@@ -90,6 +90,10 @@ class PenaltyProblem:
     degree_at: Callable[[float], float]
     fixed: np.ndarray | None = None
     shrink = 1.0  # there is no prior
+
+    def __post_init__(self):
+        if not np.diff(self.edges.indptr).all() and not np.isfinite(self.phi(0.0)):
+            check_no_isolated(self.edges)
 
     def solver(self, threads: Threads) -> PenaltySweeps:
         return PenaltySweeps(threads)
