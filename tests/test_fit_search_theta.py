@@ -15,9 +15,9 @@ NO_BRIDGES = Bridges()
 
 
 def search(X, width, theta, bridges=NO_BRIDGES, gap=1e-6, degree_tol=0.006, model=None, **asked):
-    return search_theta(
-        asked_for(X, model, **asked), support_of(X, width), theta, bridges=bridges, gap=gap, degree_tol=degree_tol
-    )
+    """The problem at the θ found, and its optimum."""
+    options = {"bridges": bridges, "gap": gap, "degree_tol": degree_tol}
+    return search_theta(asked_for(X, model, **asked), support_of(X, width), theta, **options)[:2]
 
 
 @pytest.mark.parametrize("start", [1e-6, 1e-2, 1.0, 1e2, 1e6])
@@ -85,7 +85,7 @@ def test_from_the_optimum_at_the_right_theta_no_other_is_tried(rng):
     problem, point = search(X, 30, 1.0, degree=7)
     asked = asked_for(X, degree=7)
     options = {"bridges": NO_BRIDGES, "gap": 1e-6, "degree_tol": 0.006}
-    again, near = search_theta(asked, support_of(X, 30), problem.theta, start=point, **options)
+    again, near, _ = search_theta(asked, support_of(X, 30), problem.theta, start=point, **options)
     assert again.theta == problem.theta
     assert near.n_iter <= 2
 

@@ -52,6 +52,7 @@ STAGES = [
     "reference.l2",
     "reference.daitch",
     "reference",
+    "copies",
     "solvers.problem",
     "solvers.conjugate_gradients",
     "solvers.sweeps",

@@ -61,8 +61,7 @@ def test_a_chain_of_far_points_is_solved_at_once(rng, longest, theta):
     """Along such a chain the dual is almost flat, with corners where edges get weight: sweeps alone only creep."""
     problem = LogProblem(edges_of(np.cumsum(rng.uniform(1.0, longest, size=200))[:, None], 2), theta)
     assert solve(problem, tol=1e-6).status is Status.CONVERGED
-    offset = problem.far_offset()
-    alone, lam = Sweeps(problem, problem.form(offset), offset, Memory(), Threads(1)), np.ones(200)
+    alone, lam = Sweeps(problem, problem.far_offset(), Memory(), Threads(1)), np.ones(200)
     alone.first_round(lam)
     for _ in range(10):
         alone.run(lam, 1e-6, 1000)
@@ -87,7 +86,7 @@ def test_heavy_tails(monkeypatch, seed):
     assert np.mean(x - 1.0 - np.log(x)) <= 1e-6
     assert learner.n_incomplete_ == 0
     monkeypatch.setattr(nodewise, "DIRECT_DOUBLINGS", 0)
-    with pytest.warns(ConvergenceWarning, match="no edge yet"):
+    with pytest.warns(ConvergenceWarning, match="relative duality gap"):
         GraphLearner(5).fit(X)
 
 
@@ -108,7 +107,7 @@ def test_weights_of_a_far_outlier_have_all_their_digits(rng, far):
     assert solution.status is Status.CONVERGED
     degree = np.asarray(solution.weights.sum(axis=1)).ravel()
     assert degree[50] == pytest.approx(1.0 / solution.dual[50], rel=1e-3)
-    assert degree[50] == pytest.approx(0.5 / min(far**2, 1e10), rel=1e-2)
+    assert degree[50] == pytest.approx(0.5 / far**2, rel=1e-2)
     inner = solve(LogProblem(edges_of(X[:50], 6), 1.0), tol=1e-10)  # what the outlier's 1e-6 or less hardly changes
     assert abs(solution.weights[:50, :50] - inner.weights).max() < 1e-4
 

@@ -46,8 +46,8 @@ def check_parameters(learner):
     """The model of the learner. Raises for a parameter that makes no sense whatever the data."""
     _check_kind_of_prior(learner.prior)
     model = check_model(learner)
-    if not (_is_number(learner.locality, Real, 0) and learner.locality <= 1):
-        raise ValueError(f"locality={learner.locality!r} must be a number from 0 to 1.")
+    if learner.locality is not None and not (_is_number(learner.locality, Real, 0) and learner.locality <= 1):
+        raise ValueError(f"locality={learner.locality!r} must be a number from 0 to 1, or None for what is recommended.")
     if not _is_number(learner.n_neighbors, Integral, 1):
         raise ValueError(f"n_neighbors={learner.n_neighbors!r} must be an integer of at least 1.")
     if learner.metric not in (*METRICS, "precomputed"):
@@ -55,6 +55,8 @@ def check_parameters(learner):
         raise ValueError(f"metric={learner.metric!r} is not known: use {names} or 'precomputed'.")
     if not _is_number(learner.oversampling, Real, 1):
         raise ValueError(f"oversampling={learner.oversampling!r} must be a number of at least 1; 3 is usual.")
+    if learner.duplicates not in ("merge", "keep"):
+        raise ValueError(f"duplicates={learner.duplicates!r} is not known: use 'merge' or 'keep'.")
     if not _is_number(learner.max_iter, Integral, 1):
         raise ValueError(f"max_iter={learner.max_iter!r} must be an integer of at least 1.")
     if learner.n_jobs is not None and not (_is_number(learner.n_jobs, Integral, 1) or learner.n_jobs == -1):
@@ -66,6 +68,31 @@ def check_parameters(learner):
     _check_theta_and_scale(learner, model)
     _check_prior_strength(learner.prior, learner.prior_strength)
     return model
+
+
+def check_n_neighbors(n_neighbors, n_samples: int, n_rows: int | None = None) -> None:
+    """Raise if there are not more samples than wanted neighbours; of `n_rows` rows some may be copies."""
+    if n_neighbors >= n_samples:
+        copies = n_rows is not None and n_rows > n_samples
+        samples = "distinct samples" if copies else "samples"
+        of_rows = f" (of {n_rows} rows; the others are copies)" if copies else ""
+        raise ValueError(
+            f"n_neighbors={n_neighbors} must be less than the number of {samples}, n_samples = {n_samples}{of_rows}: a node "
+            "has at most all the others as neighbours."
+        )
+
+
+def lists_of_distinct(neighbors, copies):
+    """What the user gave as `neighbors`; of a pair (indices, distances) the lists of the distinct samples."""
+    if not (isinstance(neighbors, tuple | list) and copies.any and len(neighbors) == 2):
+        return neighbors
+    indices = np.asarray(neighbors[0])
+    if indices.ndim != 2 or len(indices) != copies.copy_of.size or indices.dtype.kind not in "iu":
+        return neighbors  # the search says what is wrong
+    if indices.size and not -1 <= indices.min() <= indices.max() < len(indices):
+        return neighbors
+    sample_of = np.append(copies.sample_of, -1)  # −1, a missing entry, stays
+    return sample_of[indices[copies.first]], neighbors[1]
 
 
 def _check_theta_and_scale(learner, model):

@@ -186,7 +186,7 @@ def _only_plain(what, learner):
     """Raise an error unless the learner's problem is the log model on plain distances, with distances that are kept."""
     from smoothgraph.models import model_of
 
-    values = {"model": model_of(learner.model).name, "locality": learner.locality, "connect": learner.connect}
+    values = {"model": model_of(learner.model).name, "locality": learner.locality_, "connect": learner.connect_}
     for name, plain in (("model", "log"), ("locality", 0), ("connect", False)):
         if values[name] != plain:
             raise ValueError(f"{what} can be drawn for {name}={plain!r} only, not for {name}={values[name]!r}.")

@@ -33,6 +33,7 @@ Standardize = Annotated[
 Model = Literal["log", "l2", "hard", "soft", "knn", "knn-gaussian", "knn-self-tuning"]
 Metric = Literal["euclidean", "cosine", "precomputed"]
 Search = Literal["auto", "exact", "approximate", "all"]
+Duplicates = Literal["merge", "keep"]
 MODEL_OPTIONS = "mu", "projection", "sigma", "mutual"  # the options that are parameters of models, not of the learner
 
 
@@ -52,9 +53,10 @@ def learn(
     metric: Annotated[Metric, _parameter("precomputed: DATA holds squared distances.")] = "euclidean",
     neighbors: Annotated[Search, _parameter("How to find neighbours; all: every pair of samples is an allowed edge.")] = "auto",
     oversampling: Annotated[float, _parameter("The first neighbour lists have this many times n_neighbors entries.")] = 3,
-    locality: Annotated[float, _parameter("From 0 (one θ for all nodes) to 1 (a θ for each node, even degrees).")] = 0.0,
+    duplicates: Annotated[Duplicates, _parameter("Rows that are equal: one node with its copies hung on it, or all.")] = "merge",
+    locality: Annotated[float | None, _parameter("From 0 (one θ for all nodes) to 1 (a θ for each node, even degrees).")] = None,
     complete: Annotated[bool, _parameter("Make neighbour lists longer until the graph is proven optimal.")] = True,
-    connect: Annotated[bool, _parameter("Connect the components of the graph by bridges.")] = False,
+    connect: Annotated[bool | None, _parameter("Connect the components of the graph by bridges.")] = None,
     theta: Annotated[float | None, _parameter("Set θ by hand.")] = None,
     alpha: Annotated[float | None, _parameter("The paper's α, together with --beta (for the model l2: alone).")] = None,
     beta: Annotated[float | None, _parameter("The paper's β, together with --alpha.")] = None,

@@ -60,7 +60,7 @@ def learn_by_theta(model: ThetaModel, task: Task) -> Learned:
         local_scale = _local_scale(task)
         z = task.found.nearest(task.n_neighbors + 1, local_scale, threads=threads)
         bounds = _theta_bounds(model, task, z)
-        theta = task.theta or float(np.sqrt(bounds.lower * bounds.upper))  # type: ignore[union-attr]
+        theta = task.theta or float(np.sqrt(bounds.lower) * np.sqrt(bounds.upper))  # type: ignore[union-attr]
         most = _largest_theta(task, z[:, 0], theta)
         theta_range = None if bounds is None else _theta_range(bounds, most)
         say(f"θ {theta:.6g}" + (f", bounds {bounds.lower:.6g} to {bounds.upper:.6g}" if bounds else ""))
@@ -128,7 +128,7 @@ def _largest_theta(task: Task, nearest, theta) -> float:
     """
     nearest = np.where(np.isfinite(nearest), nearest, 0.0)  # a node without any neighbour
     node = int(np.argmax(nearest))
-    most = LARGEST_COST / max(float(nearest[node]), np.finfo(np.float64).tiny)
+    most = LARGEST_COST / max(float(nearest[node]), LARGEST_COST * np.finfo(np.float64).tiny)
     if theta <= most:
         return most
     if task.theta is not None:
@@ -175,7 +175,6 @@ def _learned(model, task: Task, asked: Asked, state: State, bounds, solution: So
         solution,
         problem.theta,
         bounds,
-        task.locality,
         int(state.failing.size),
         np.sort(numbering.rows(np.stack([bridges.i, bridges.j], axis=1)), axis=1),
         fitted.rows,

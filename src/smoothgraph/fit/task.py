@@ -20,8 +20,8 @@ class Task:
     """The parameters of the learner that models look at, checked; see `GraphLearner` for what they mean.
 
     `distances` are numbered by the rows of the table. `found` are the neighbour lists, or the pairs that are allowed without a
-    search; a model releases them when it has its edges. `theta` is None if it is to be found for `n_neighbors`; `max_weight`
-    and `prior` are in units of the graph with δ = 1.
+    search; a model releases them when it has its edges. `theta` is None if it is to be found for `n_neighbors`, and goes with
+    the unit of the distances; `max_weight` and `prior` are in units of the graph with δ = 1.
     """
 
     distances: Distances
@@ -54,7 +54,6 @@ class Learned:
     solution: Solution | None = None
     theta: float | None = None
     theta_bounds: ThetaBounds | None = None
-    locality: float = 0.0
     n_incomplete: int | None = None
     bridges: np.ndarray | None = None
     rows: Callable[[Any, Threads], sp.csr_matrix] | None = None
