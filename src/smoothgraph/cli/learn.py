@@ -53,8 +53,12 @@ def learn(
     metric: Annotated[Metric, _parameter("precomputed: DATA holds squared distances.")] = "euclidean",
     neighbors: Annotated[Search, _parameter("How to find neighbours; all: every pair of samples is an allowed edge.")] = "auto",
     oversampling: Annotated[float, _parameter("The first neighbour lists have this many times n_neighbors entries.")] = 3,
-    duplicates: Annotated[Duplicates, _parameter("Rows that are equal: one node with its copies hung on it, or all.")] = "merge",
-    locality: Annotated[float | None, _parameter("From 0 (one θ for all nodes) to 1 (a θ for each node, even degrees).")] = None,
+    duplicates: Annotated[
+        Duplicates, _parameter("Rows that are equal: one node with its copies hung on it, or all.")
+    ] = "merge",
+    locality: Annotated[
+        float | None, _parameter("From 0 (one θ for all nodes) to 1 (a θ for each node, even degrees).")
+    ] = None,
     complete: Annotated[bool, _parameter("Make neighbour lists longer until the graph is proven optimal.")] = True,
     connect: Annotated[bool | None, _parameter("Connect the components of the graph by bridges.")] = None,
     theta: Annotated[float | None, _parameter("Set θ by hand.")] = None,
