@@ -10,20 +10,23 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from cvx import all_pairs, solve_log_model
-from zoo.judge import Rows, first_rows, judge, local_scales, relative_gap
-from zoo.one_fit import fit, verdict_of
-from zoo.sources import Missing, packaged
-from zoo.tables import TABLES
 
+from cvx import all_pairs, solve_log_model
 from smoothgraph import GraphLearner
 from smoothgraph.theta import node_thetas
+from zoo.judge import Rows, first_rows, judge, local_scales, relative_gap
+from zoo.one_fit import fit, verdict_of
+from zoo.sources import MissingError, packaged
+from zoo.tables import TABLES
 
-SMALL = (
-    "iris wine wine-std digits copies-of-rows few-rows-many-copies binary-columns some-equal eye dead-sensors mask one-far-sample "
-    "tiny-80 tiny-150 huge-100 huge-150 lognormal-3 cauchy grid wine-k1 three-rows two-far-clusters near-copies counts-with-ties "
-    "sixteen-bit-sensors large-given-theta wrong-sign"
-).split()
+# fmt: off
+SMALL = [
+    "iris", "wine", "wine-std", "digits", "copies-of-rows", "few-rows-many-copies", "binary-columns", "some-equal", "eye",
+    "dead-sensors", "mask", "one-far-sample", "tiny-80", "tiny-150", "huge-100", "huge-150", "lognormal-3", "cauchy",
+    "grid", "wine-k1", "three-rows", "two-far-clusters", "near-copies", "counts-with-ties", "sixteen-bit-sensors",
+    "large-given-theta", "wrong-sign",
+]
+# fmt: on
 
 
 @contextmanager
@@ -56,7 +59,7 @@ def test_the_zoo_has_tables_of_all_kinds():
     kinds = {table.kind for table in TABLES.values()}
     assert len(TABLES) > 100
     assert kinds >= {"geography", "one-hot", "counts", "TF-IDF", "images", "time series", "audio", "survival", "census", "mesh"}
-    with pytest.raises(Missing, match="no_such_package is not installed"):
+    with pytest.raises(MissingError, match="no_such_package is not installed"):
         packaged("no_such_package", "data.csv")
 
 
@@ -94,7 +97,7 @@ def test_the_local_scales_are_those_of_the_definition(rng):
     X = np.concatenate([rng.normal(size=(40, 3)), np.repeat(rng.normal(size=(1, 3)), 9, axis=0), np.eye(3)])
     rows = Rows.of(X, np.arange(len(X)), "euclidean")
     nearest = np.sort(rows.z(0, len(X)) + np.diag(np.full(len(X), np.inf)), axis=1)
-    np.testing.assert_allclose(local_scales(rows, 5, 0.5), node_thetas(nearest[:, :6], 5) ** 0.25, rtol=1e-12)
+    np.testing.assert_allclose(local_scales(rows, 5, 0.5, 15), node_thetas(nearest[:, :15], 5) ** 0.25, rtol=1e-12)
 
 
 def test_the_judge_sees_what_was_tampered_with(rng):
@@ -126,6 +129,23 @@ def test_the_judge_takes_copies_as_nodes_that_hang_on_the_first_of_their_group(r
     assert "edges of copies" in str(judge(_changed(merged, graph_=graph - 0.5 * hung), all_rows))
     other = sp.csr_matrix(([0.1, 0.1], ([5, n - 1], [n - 1, 5])), shape=(n, n))
     assert "other edges" in str(judge(_changed(merged, graph_=graph + other), all_rows))
+
+
+def test_the_judge_accepts_the_optimum_next_to_a_sample_that_is_far_away(rng):
+    """A node whose nearest neighbour is at θz ≫ 1 has λ ≈ 2θz and one edge, of weight 1/(2θz); the others hardly notice."""
+    X, far = rng.normal(size=(40, 3)), np.full((1, 3), 1.8e19)
+    learner = GraphLearner(5, locality=0.0, connect=False).fit(X)
+    weight = 1.0 / (2.0 * learner.theta_ * np.square(far - X).sum(axis=1).min())
+
+    def gap(hung_by):
+        edge = sp.csr_matrix(([hung_by], ([40], [7])), shape=(41, 41))
+        W = sp.block_diag([learner.graph_, sp.csr_matrix((1, 1))]).tocsr() + edge + edge.T
+        rows = Rows.of(np.concatenate([X, far]), np.arange(41), "euclidean")
+        return relative_gap(rows, learner.theta_, np.ones(41), W, 1.0 / np.asarray(W.sum(axis=1)).ravel())
+
+    assert gap(weight) < 2.0 * learner.tol
+    assert gap(1.5 * weight) > 1e-3
+    assert gap(1e-10) > 1e-3
 
 
 @pytest.mark.parametrize("factor", [1e-150, 1e150])

@@ -14,7 +14,7 @@ from zoo.one_fit import SECONDS, SETTINGS
 from zoo.tables import TABLES
 
 PATIENCE = 1800  # seconds by the clock after which a process is ended that others keep from its CPU time
-ONE_CORE = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")}
+ONE_CORE = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
 def main(chosen: list[str]) -> None:

@@ -159,7 +159,8 @@ def _judge_gap(learner, X, first, inner, verdict):
         return
     locality = getattr(learner, "locality_", learner.locality)
     theta = rows.theta(learner.theta_, locality)
-    local_scale = local_scales(rows, learner.n_neighbors, locality)
+    length = max(int(np.ceil(learner.oversampling * learner.n_neighbors)), learner.n_neighbors + 1)
+    local_scale = local_scales(rows, learner.n_neighbors, locality, length)
     bridges = np.searchsorted(first, np.asarray(learner.bridges_, int).reshape(-1, 2))
     dual = np.asarray(learner.solution_.dual, np.float64)
     dual = dual[first] if dual.size == len(learner.graph_.indptr) - 1 else dual
@@ -206,22 +207,23 @@ class Rows:
         return cdist(self.X[begin:end], self.X[columns_from:], "sqeuclidean")
 
 
-def local_scales(rows: Rows, k: int, locality: float) -> np.ndarray:
+def local_scales(rows: Rows, k: int, locality: float, length: int) -> np.ndarray:
     """sᵢ = θᵢ^(locality/2), θᵢ being the θ at which node i alone has k neighbours: the geometric mean of its two bounds.
 
     With e the k-th distance for the one bound and the (k + 1)-th for the other, a bound is 1/(e·√Σⱼ(1 − zⱼ/e)) over the first
-    k distances. Where these are nearly equal the sum is taken as 1 % of k; an e of 0 is replaced by the first that is not.
+    k distances. Where these are nearly equal the sum is taken as 1 % of k; an e of 0 is replaced by the first that is not, in
+    lists of `length`, and a node without such a one has the geometric mean of the others.
     """
     if locality == 0:
         return np.ones(rows.n)
-    k, length = min(k, rows.n - 1), min(k + 1, rows.n - 1)
+    k, length = min(k, rows.n - 1), min(length, rows.n - 1)
     logs = np.empty(rows.n)
     for begin in range(0, rows.n, BLOCK):
         end = min(begin + BLOCK, rows.n)
         z = rows.z(begin, end)
         z[np.arange(end - begin), np.arange(begin, end)] = np.inf
         z = np.sort(np.partition(z, length - 1, axis=1)[:, :length], axis=1)
-        logs[begin:end] = 0.5 * (_log_bound(z, k, k - 1) + _log_bound(z, k, length - 1))
+        logs[begin:end] = 0.5 * (_log_bound(z, k, k - 1) + _log_bound(z, k, min(k, length - 1)))
     known = np.isfinite(logs)
     return np.exp(0.5 * locality * np.where(known, logs, logs[known].mean()))
 

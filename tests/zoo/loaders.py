@@ -13,13 +13,11 @@ from zoo.sources import (
     debian_names,
     hashed_lines,
     image,
-    keel,
     numbers,
     packaged,
     patches,
     r_frame,
     series,
-    resampled,
     system_file,
     text_lines,
     tf_idf,
@@ -36,6 +34,10 @@ def bundled(name):
 
 def some_wines():
     return bundled("wine")[:170]
+
+
+def airports():
+    return csv("bokeh_sampledata", "_data/airports.csv", ["Latitude", "Longitude", "Altitude"])
 
 
 def us_cities():

@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+
 from zoo.judge import Verdict, first_rows, judge
-from zoo.sources import Missing
+from zoo.sources import MissingError
 from zoo.tables import TABLES
 
 SECONDS = 60  # CPU time that a fit may take
@@ -27,7 +28,7 @@ def main(name: str, setting: str) -> None:
     table = TABLES[name]
     try:
         X = table.load()
-    except Missing as reason:
+    except MissingError as reason:
         print(json.dumps({"skipped": str(reason)}))
         return
     parameters = {**table.parameters, **SETTINGS[setting]}

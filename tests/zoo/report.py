@@ -16,12 +16,12 @@ HEAD = """# The zoo
 
 Written by `make zoo` from the last run of each table; do not edit. `make zoo TABLES="wine page-patches"` runs a part again.
 
-Tables as they come, from packages that ship them (the loaders are in `tests/zoo`), fitted untuned, raw and standardised (`-std`),
-and generated ones that are hard on purpose. A fit has one core and 60 s. The judge shares no code with the learner: the graph must
-be symmetric, finite and positive, every node must have an edge, no weight may pass its bound, the degree must be as asked to 1 % or
-a warning must say which there are, and the duality gap over *all* pairs of samples (up to 3,000 samples, and more where that is
-quick) must be what the learner says. "gap" is the judge's, "copies" the share of rows that are equal to an earlier row, and
-"certified" the share of nodes that the learner has a certificate for.
+Tables as they come, from packages that ship them (the loaders are in `tests/zoo`), fitted untuned, raw and standardised
+(`-std`), and generated ones that are hard on purpose. A fit has one core and 60 s. The judge shares no code with the learner:
+the graph must be symmetric, finite and positive, every node must have an edge, no weight may pass its bound, the degree must be
+as asked to 1 % or a warning must say which there are, and the duality gap over *all* pairs of samples (up to 3,000 samples, and
+more where that is quick) must be what the learner says. "gap" is the judge's, "copies" the share of rows that are equal to an
+earlier row, and "certified" the share of nodes that the learner has a certificate for.
 """
 COLUMNS = "table", "kind", "n × d", "copies", "seconds", "degree", "certified", "gap", "components", "warned", "verdict"
 MOST_TEXT = 160  # characters of a warning or a verdict on the page

@@ -1,12 +1,10 @@
 """Where tables come from: files inside installed packages or of a Debian system → arrays of numbers.
 
-No package is imported for its data: its folder is found, and the file is read. What is not there raises `Missing`.
+No package is imported for its data: its folder is found, and the file is read. What is not there raises `MissingError`.
 """
 
 import gzip
-import io
 import subprocess
-import zipfile
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -17,7 +15,7 @@ MOST_CATEGORIES = 30  # a column of text with more different values is a name, n
 MOST_MISSING = 0.2  # share of missing values from which on a column is left out; of the others, rows with one are left out
 
 
-class Missing(LookupError):
+class MissingError(LookupError):
     """A table's package, or its file, is not here."""
 
 
@@ -25,17 +23,17 @@ def packaged(package: str, path: str) -> Path:
     """The path of a file inside an installed package."""
     spec = find_spec(package)
     if spec is None or not spec.submodule_search_locations:
-        raise Missing(f"the package {package} is not installed")
+        raise MissingError(f"the package {package} is not installed")
     file = Path(spec.submodule_search_locations[0]) / path
     if not file.exists():
-        raise Missing(f"{package} has no {path}")
+        raise MissingError(f"{package} has no {path}")
     return file
 
 
 def system_file(path: str) -> Path:
     """The path of a file that a Debian system has."""
     if not Path(path).exists():
-        raise Missing(f"{path} is not here")
+        raise MissingError(f"{path} is not here")
     return Path(path)
 
 
@@ -144,15 +142,9 @@ def hashed_lines(lines, n_features: int) -> np.ndarray:
     return counts.transform(lines).toarray()
 
 
-def unzipped(package: str, path: str, inner: str) -> io.BytesIO:
-    with zipfile.ZipFile(packaged(package, path)) as archive:
-        return io.BytesIO(archive.read(inner))
-
-
 def text_lines(path: Path) -> list[str]:
-    opened = gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else open(path, encoding="utf-8", errors="replace")
-    with opened as file:
-        return [line.rstrip("\n") for line in file]
+    content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    return content.decode("utf-8", errors="replace").splitlines()
 
 
 def debian_descriptions() -> list[str]:
@@ -166,7 +158,7 @@ def debian_names() -> list[str]:
     try:
         found = subprocess.run(["apt-cache", "pkgnames"], capture_output=True, text=True, check=True).stdout.split()
     except (OSError, subprocess.CalledProcessError) as error:
-        raise Missing(f"apt-cache does not run: {error}") from None
+        raise MissingError(f"apt-cache does not run: {error}") from None
     if len(found) < 1000:
-        raise Missing(f"the package index has {len(found)} names only: apt-get update fills it")
+        raise MissingError(f"the package index has {len(found)} names only: apt-get update fills it")
     return sorted(found)

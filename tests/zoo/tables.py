@@ -26,7 +26,7 @@ class Table:
     parameters: dict[str, Any] = field(default_factory=dict)
 
     def load(self):
-        """X, at most 20,000 rows of it; raises `Missing` where its package is not installed."""
+        """X, at most 20,000 rows of it; raises `MissingError` where its package is not installed."""
         X = thinned(self.loader())
         if not sp.issparse(X) and X.dtype.kind not in "fbiu":
             raise TypeError(f"{self.name} has values of type {X.dtype}, not numbers.")
@@ -44,7 +44,7 @@ def _standardised(loader):
 
 
 BOTH_WAYS = [  # raw and standardised
-    Table("airports", "geography", partial(csv, "bokeh_sampledata", "_data/airports.csv", ("Latitude", "Longitude", "Altitude"))),
+    Table("airports", "geography", own.airports),
     Table("quakes", "geography", partial(r_data, "datasets", "quakes")),
     Table("storms", "geography", partial(r_data, "dplyr", "storms", ("lat", "long", "wind", "pressure"))),
     Table("iris", "measurements", partial(own.bundled, "iris")),
