@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from cvx import all_pairs, solve_log_model
 from smoothgraph import GraphLearner
 from smoothgraph.theta import node_thetas
-from zoo.judge import Rows, first_rows, judge, local_scales, relative_gap
+from zoo.judge import Rows, first_rows, judge, local_scales, relative_gap, tied_degrees
 from zoo.one_fit import fit, verdict_of
 from zoo.sources import MissingError, packaged
 from zoo.tables import TABLES
@@ -113,6 +113,15 @@ def test_the_judge_sees_what_was_tampered_with(rng):
     assert "symmetric" in str(judge(_changed(learner, graph_=graph.tocsr()), X))
     assert "asked for" in str(judge(_changed(learner, n_neighbors=7), X))
     assert "components" in str(judge(_changed(learner, n_components_=99), X))
+
+
+def test_the_judge_believes_that_a_degree_is_out_of_reach_only_where_distances_are_tied(rng):
+    X, warned = rng.normal(size=(80, 4)), ["Wanted 9 neighbours, the nearest degree that any θ gives is 6."]
+    learner = GraphLearner(6, locality=0.0, connect=False).fit(X)
+    assert "no ties" in str(judge(_changed(learner, n_neighbors=9), X, warned))
+    grid = np.stack(np.meshgrid(np.arange(12.0), np.arange(12.0)), axis=-1).reshape(-1, 2)
+    low, high = tied_degrees(Rows.of(grid, np.arange(144), "euclidean"), np.ones(144), 6)
+    assert high - low > 2.0
 
 
 def test_the_judge_takes_copies_as_nodes_that_hang_on_the_first_of_their_group(rng):

@@ -25,6 +25,8 @@ BLOCK = 500  # rows whose distances to all others are held at a time
 ALWAYS, MOST_WORK = 3_000, 2e10  # samples up to which all pairs are looked at; beyond, as long as n²·d is at most this
 GAP_FACTOR = 2.0  # the gap over all pairs may be so many times the tolerance
 BOUND_SLACK = 1e-3  # relative: a solve that ends at a gap of 10⁻⁶ may pass the bound of a weight by the square root of that
+UNTIED_MISS = 0.05  # relative miss of the degree that is put down to ties that nodes alone do not have
+SAME_THETA = 1e-6  # in log θ: edges that go within so little go at once
 LEAST_SPREAD = 0.01  # of the definition of θᵢ: nearly equal distances count as if they differed by so much
 
 
@@ -145,6 +147,19 @@ def _judge_degree(learner, verdict, warned):
         verdict.wrong.append(f"the degree is {verdict.degree:.4g}, {learner.n_neighbors} was asked for, and no word of it")
 
 
+def _judge_unattainable(learner, rows, local_scale, verdict):
+    """A degree can be out of reach only where distances are tied, or for one neighbour per node."""
+    k = learner.n_neighbors
+    if learner.theta is not None or learner.alpha is not None or k < 2 or k >= rows.n - 1:
+        return
+    miss = abs(verdict.degree - k)
+    if miss > 0.01 * k:
+        low, high = tied_degrees(rows, local_scale, k)
+        if miss > UNTIED_MISS * k + 2.0 * (high - low):
+            text = f"the degree is {verdict.degree:.4g}, and no ties keep it from {k}: nodes alone jump from {low:.4g} to {high:.4g}"
+            verdict.wrong.append(text)
+
+
 def _judge_connected(learner, verdict, warned):
     asked = getattr(learner, "connect_", learner.connect)
     if asked and verdict.n_components > 1:
@@ -161,6 +176,7 @@ def _judge_gap(learner, X, first, inner, verdict):
     theta = rows.theta(learner.theta_, locality)
     length = max(int(np.ceil(learner.oversampling * learner.n_neighbors)), learner.n_neighbors + 1)
     local_scale = local_scales(rows, learner.n_neighbors, locality, length)
+    _judge_unattainable(learner, rows, local_scale, verdict)
     bridges = np.searchsorted(first, np.asarray(learner.bridges_, int).reshape(-1, 2))
     dual = np.asarray(learner.solution_.dual, np.float64)
     dual = dual[first] if dual.size == len(learner.graph_.indptr) - 1 else dual
@@ -234,6 +250,30 @@ def _log_bound(z, k, at):
         spread = np.maximum(1.0 - z[:, :k] / edge[:, None], 0.0).sum(axis=1)
         logs = -np.log(edge) - 0.5 * np.log(np.maximum(spread, LEAST_SPREAD * k))
     return np.where(np.isfinite(edge), logs, np.nan)
+
+
+def tied_degrees(rows: Rows, local_scale, k: int) -> tuple[float, float]:
+    """The mean degrees next to k, below and above, of nodes that need not agree with their neighbours, as θ moves.
+
+    Node i alone lets go of its j-th neighbour at θ = 1/(zⱼ·√Σ(1 − zₗ/zⱼ)), the sum being over the first j. So its neighbours at
+    θ are those that it lets go of later, and the mean degree jumps where many go at once.
+    """
+    length = min(10 * k, rows.n - 1)
+    logs = []
+    for begin in range(0, rows.n, BLOCK):
+        end = min(begin + BLOCK, rows.n)
+        z = rows.z(begin, end) * local_scale[begin:end, None] * local_scale
+        z[np.arange(end - begin), np.arange(begin, end)] = np.inf
+        z = np.sort(np.partition(z, length - 1, axis=1)[:, :length], axis=1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            spread = np.arange(1, length + 1) - np.cumsum(z, axis=1) / z
+            never = (z == 0.0) | (spread < 1e-12 * length)
+            logs.append(np.where(never, np.inf, -np.log(z) - 0.5 * np.log(spread)).ravel())
+    logs = np.concatenate(logs)
+    at = -np.partition(-logs, k * rows.n - 1)[k * rows.n - 1]
+    if np.isinf(at):
+        return 0.0, float(np.isinf(logs).sum() / rows.n)
+    return float(np.sum(logs > at + SAME_THETA) / rows.n), float(np.sum(logs >= at - SAME_THETA) / rows.n)
 
 
 def relative_gap(rows: Rows, theta: float, local_scale, weights, lam, bridges=()) -> float:
