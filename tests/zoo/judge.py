@@ -156,8 +156,8 @@ def _judge_unattainable(learner, rows, local_scale, verdict):
     if miss > 0.01 * k:
         low, high = tied_degrees(rows, local_scale, k)
         if miss > UNTIED_MISS * k + 2.0 * (high - low):
-            text = f"the degree is {verdict.degree:.4g}, and no ties keep it from {k}: nodes alone jump from {low:.4g} to {high:.4g}"
-            verdict.wrong.append(text)
+            jump = f"nodes alone jump from {low:.4g} to {high:.4g}"
+            verdict.wrong.append(f"the degree is {verdict.degree:.4g}, and no ties keep it from {k}: {jump}")
 
 
 def _judge_connected(learner, verdict, warned):
