@@ -3,6 +3,7 @@
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components, laplacian
@@ -128,7 +129,8 @@ def test_scaling_the_data_scales_theta_and_leaves_the_graph(factor):
 
 def test_sparse_float32_and_integers_give_the_graph_of_float64():
     plain = GraphLearner(8, tol=1e-10).fit(DIGITS)
-    for X in (sp.csr_matrix(DIGITS), DIGITS.astype(np.float32), DIGITS.astype(np.uint8)):
+    small = DIGITS.astype(np.uint8)
+    for X in (sp.csr_matrix(DIGITS), DIGITS.astype(np.float32), small, pd.DataFrame(small).astype({0: np.float32})):
         other = GraphLearner(8, tol=1e-10, theta=plain.theta_).fit(X)
         assert relative_l1(other.graph_, plain.graph_) < 1e-4
     assert other.distances_.dtype == np.float32
@@ -265,9 +267,9 @@ def test_duplicates_make_a_graph_without_nan(rng):
         (np.eye(5), {"oversampling": 0.5}, "oversampling=0.5"),
         (np.eye(5), {"n_jobs": 0}, "n_jobs=0"),
         (np.eye(5), {"prior_strength": -1}, "prior_strength=-1"),
-        (np.eye(5), {"prior": np.eye(4)}, r"prior has shape \(4, 4\)"),
-        (np.eye(5), {"prior": np.triu(np.ones((5, 5)), 1)}, "prior is not symmetric"),
-        (np.eye(5), {"prior": -np.ones((5, 5))}, "negative"),
+        (np.eye(5), {"prior": np.eye(4), "prior_strength": 1}, r"prior has shape \(4, 4\)"),
+        (np.eye(5), {"prior": np.triu(np.ones((5, 5)), 1), "prior_strength": 1}, "prior is not symmetric"),
+        (np.eye(5), {"prior": -np.ones((5, 5)), "prior_strength": 1}, "negative"),
         (
             np.eye(5),
             {"neighbors": (np.roll(np.arange(5), 1)[:, None], None), "n_neighbors": 3},
@@ -277,7 +279,7 @@ def test_duplicates_make_a_graph_without_nan(rng):
         (-np.ones((5, 5)), {"metric": "precomputed"}, "negative.*-1"),
         (np.arange(25.0).reshape(5, 5), {"metric": "precomputed"}, r"not symmetric: \(0, 4\) holds 4, \(4, 0\) holds 20"),
         (sp.csr_matrix(np.triu(np.ones((5, 5)), 1)), {"metric": "precomputed"}, r"\(0, 1\) holds 1, \(1, 0\) holds nothing"),
-        (sp.csr_matrix(np.eye(5)), {"metric": "precomputed"}, "Sample 0 has no allowed edge"),
+        (sp.csr_matrix(np.eye(5)), {"metric": "precomputed"}, "None of the 5 samples has an allowed edge"),
         (sp.csr_matrix(np.eye(6)[::-1]), {"metric": "precomputed"}, "n_neighbors=2, but the allowed edges give a node 1 "),
     ],
 )

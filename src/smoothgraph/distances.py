@@ -206,13 +206,11 @@ class DistanceMatrix:
         return other
 
     def queries(self, X_new):
-        if sp.issparse(X_new):  # a pair that is not stored is no edge
-            dense = np.full(X_new.shape, np.inf, self.dtype)
-            dense[np.repeat(np.arange(X_new.shape[0]), np.diff(X_new.indptr)), X_new.indices] = X_new.data
-            X_new = dense
-        if X_new.min() < 0:
-            raise ValueError(f"Squared distances cannot be negative, but the smallest is {X_new.min():.6g}.")
-        return X_new
+        if not sp.issparse(X_new):
+            return without_negatives(X_new)
+        dense = np.full(X_new.shape, np.inf, self.dtype)  # a pair that is not stored is no edge
+        dense[np.repeat(np.arange(X_new.shape[0]), np.diff(X_new.indptr)), X_new.indices] = without_negatives(X_new.data)
+        return dense
 
     def own(self, nodes):
         return self.X[self.numbering.rows(nodes)]
@@ -233,6 +231,26 @@ class DistanceMatrix:
 
     def of_pairs(self, i, j, *, threads: Threads) -> np.ndarray:
         return self.X[self.numbering.rows(i), self.numbering.rows(j)]
+
+
+def least_certain(z: np.ndarray) -> float:
+    """The size below which squared distances, computed as ‖x‖² + ‖y‖² − 2x·y, may be rounding and nothing else.
+
+    It is a third of the digits above the rounding of the largest one, since the products may be much larger than it.
+    """
+    return float(np.finfo(z.dtype).eps) ** (2.0 / 3.0) * float(z.max(initial=0.0))
+
+
+def without_negatives(z: np.ndarray) -> np.ndarray:
+    """Squared distances with 0 for what rounding left below 0. Raises for what is really negative."""
+    least = float(z.min(initial=0.0))
+    if least >= 0.0:
+        return z
+    if least < -least_certain(z):
+        raise ValueError(
+            f"Squared distances cannot be negative, but the smallest is {least:.6g}. Use np.maximum(Z, 0) if that is rounding."
+        )
+    return np.maximum(z, 0.0)
 
 
 def squared_norms(X) -> np.ndarray:

@@ -163,14 +163,21 @@ def edges_of_matrix(Z: sp.csr_matrix) -> Edges:
     off = Z.row != Z.col
     order = np.argsort(Z.row[off], kind="stable")
     counts = np.bincount(Z.row[off], minlength=Z.shape[0])
-    if not counts.all():
-        raise ValueError(
-            f"Sample {int(np.argmin(counts))} has no allowed edge: every sample needs one at least. Store a squared distance "
-            "for it, or leave the sample out."
-        )
+    if not counts.any():
+        raise ValueError(f"None of the {Z.shape[0]} samples has an allowed edge: store the squared distances of some pairs.")
     indptr = np.zeros(Z.shape[0] + 1, np.int64)
     np.cumsum(counts, out=indptr[1:])
     return Edges(indptr, Z.col[off][order].astype(np.int32), Z.data[off][order], np.full(Z.shape[0], np.inf))
+
+
+def check_no_isolated(edges: Edges) -> None:
+    """Raise if a node has no allowed edge, for models whose nodes all have weight."""
+    counts = np.diff(edges.indptr)
+    if not counts.all():
+        raise ValueError(
+            f"Sample {int(np.argmin(counts))} has no allowed edge: every sample needs one at least. Store a squared distance "
+            "for it, leave the sample out, or use model='l2', which permits samples without edges."
+        )
 
 
 def edges_of_all_pairs(distances: Distances, *, threads: Threads) -> Edges:

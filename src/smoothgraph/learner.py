@@ -43,7 +43,7 @@ class GraphLearner(TransformerMixin, BaseEstimator):
         default parameters; parameters of a model object go by names such as `model__mu` in a grid search.
     metric : {"euclidean", "cosine", "precomputed"}
         "precomputed" takes squared distances: a sparse symmetric matrix, whose stored entries (0 too) are the allowed edges
-        and all there are, or a dense one, where every pair is allowed.
+        and all there are, or a dense one, where every pair is allowed. The diagonal is not used.
     neighbors : "auto", "exact", "approximate", "all", a k-neighbours transformer, or a pair (indices, distances)
         How to find the neighbour lists. "auto" takes exact search up to a measured amount of work; `neighbors_` says which
         it was. "all" makes no lists: every pair of samples is an allowed edge, which takes n² memory and is the same graph
@@ -73,15 +73,16 @@ class GraphLearner(TransformerMixin, BaseEstimator):
     max_iter : int, default 1000
         Sweeps of a solve.
     max_weight : float, optional
-        Largest weight an edge of the returned graph may have.
+        Largest weight an edge of the returned graph may have. Its scale must be known before: `scale` is None or a number.
     prior : sparse matrix (n, n), optional
-        A graph W⁰ to stay near, by adding (c·β/2)‖W − W⁰‖²_F, c = `prior_strength`. Its edges are allowed.
-    prior_strength : float, default 0
-        c above.
+        A graph W⁰ to stay near, by adding (c·β/2)‖W − W⁰‖²_F, c = `prior_strength`. Its edges are allowed; of a sparse matrix
+        of squared distances they must be among the entries.
+    prior_strength : float, optional
+        c above; needed with `prior`.
     scale : None, float, "sum" or "laplacian"
         Scale of the returned graph: δ, an upper bound of the weights (None: 1, or √(α/β)); "sum": ‖W‖₁,₁ = n; "laplacian":
-        the largest eigenvalue of the Laplacian is 1. `max_weight` and `prior` are in units of the returned graph for a
-        number δ, and of the graph with δ = 1 otherwise.
+        the largest eigenvalue of the Laplacian is 1. `prior` is in units of the returned graph for a number δ, and of the
+        graph with δ = 1 for "sum" and "laplacian".
     random_state : int or RandomState, optional
         For approximate neighbours. The solver uses no random numbers.
     n_jobs : int, optional
@@ -138,7 +139,7 @@ class GraphLearner(TransformerMixin, BaseEstimator):
         max_iter: int = 1000,
         max_weight: float | None = None,
         prior: Any = None,
-        prior_strength: float = 0.0,
+        prior_strength: float | None = None,
         scale: float | str | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -203,6 +204,8 @@ class GraphLearner(TransformerMixin, BaseEstimator):
                 f"n_neighbors={self.n_neighbors} must be less than the number of samples, n_samples = {X.shape[0]}: a node "
                 "has at most all the others as neighbours."
             )
+        if self.prior is not None:  # before the search, which may take long
+            _checks.check_prior(self.prior, X.shape[0], X if self.metric == "precomputed" else None)
         return model, X
 
     def _search(self, model, X, threads, progress):
@@ -211,6 +214,7 @@ class GraphLearner(TransformerMixin, BaseEstimator):
             if self.metric == "precomputed":
                 X = _checks.check_squared_distances(X)
             distances = distances_of(X, self.metric)
+            _checks.warn_of_table(X, self.metric, getattr(self, "feature_names_in_", None))
             how = {"random_state": self.random_state, "threads": threads, "say": say}
             return distances, find_neighbors(distances, self._width(model), self.neighbors, **how)
 
@@ -229,7 +233,7 @@ class GraphLearner(TransformerMixin, BaseEstimator):
             self.theta if self.alpha is None else model.given_theta(self.alpha, self.beta),
             None if self.max_weight is None else self.max_weight / self._delta(),
             None if prior is None else prior / self._delta(),
-            float(self.prior_strength),
+            float(self.prior_strength or 0.0),
             self.tol,
             self.max_iter,
             self.random_state,

@@ -87,6 +87,8 @@ def learned(metadata: dict[str, Any]):
     if "gap" in metadata:  # else it is a nearest-neighbour graph
         yield from _proof(metadata)
     yield "connected components", f"{metadata['n_components']:,}" + (f" (connected by {bridges:,} bridges)" if bridges else "")
+    if metadata.get("standardize", "none") != "none":
+        yield "columns", f"standardised ({metadata['standardize']})"
     yield "seconds", ", ".join(f"{stage} {seconds:.3f}" for stage, seconds in metadata["seconds"].items())
 
 

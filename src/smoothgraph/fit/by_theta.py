@@ -22,6 +22,11 @@ from smoothgraph.parallel import Threads
 from smoothgraph.solvers.problem import Solution, Solver
 from smoothgraph.theta import ThetaBounds, node_thetas, theta_bounds
 
+# Largest θz of a node's nearest neighbour. The weights of such a node are near 1/(2θz), and are found from λ near 2θz: with
+# offsets two of the 16 digits that float64 has are left for them.
+LARGEST_COST = 1e14
+BEYOND_BOUNDS = 10.0  # a search for θ goes this factor beyond the bounds of single nodes, since nodes are not alone
+
 
 class ThetaModel(Protocol):
     """What a model states: w = clip((λᵢ+λⱼ)/2 − θz, 0, max_weight), and what λ has to be."""
@@ -53,12 +58,15 @@ def learn_by_theta(model: ThetaModel, task: Task) -> Learned:
         say(f"{edges.n_edges} allowed edges")
     with stage("theta") as say:
         local_scale = _local_scale(task)
-        bounds = _theta_bounds(model, task, local_scale)
+        z = task.found.nearest(task.n_neighbors + 1, local_scale, threads=threads)
+        bounds = _theta_bounds(model, task, z)
         theta = task.theta or float(np.sqrt(bounds.lower * bounds.upper))  # type: ignore[union-attr]
+        most = _largest_theta(task, z[:, 0], theta)
+        theta_range = None if bounds is None else _theta_range(bounds, most)
         say(f"θ {theta:.6g}" + (f", bounds {bounds.lower:.6g} to {bounds.upper:.6g}" if bounds else ""))
         is_exact = task.found.exact
         task.found.release()  # solving needs the memory
-    started, asked = time.perf_counter(), _asked(model, task, distances, prior, is_exact)
+    started, asked = time.perf_counter(), _asked(model, task, distances, prior, is_exact, theta_range)
     with stage("solve") as say:
         support = Support.of(edges, task.width, local_scale, threads=threads)
         may_scan = is_exact or not task.connect  # else nodes are scanned once, when the components are connected
@@ -69,19 +77,19 @@ def learn_by_theta(model: ThetaModel, task: Task) -> Learned:
     return _learned(model, task, asked, state, bounds, asked.solver.finish(state.problem, state.point, task.tol, started))
 
 
-def _asked(model, task, distances, prior, is_exact) -> Asked:
-    return Asked(
-        model,
-        model.solver(task.threads),
-        distances,
-        Terms(task.max_weight, prior, task.prior_strength),
-        is_exact,
-        task.n_neighbors if task.theta is None else None,
-        task.complete,
-        task.tol,
-        task.max_iter,
-        task.threads,
+def _asked(model, task, distances, prior, is_exact, theta_range) -> Asked:
+    asked = Asked(
+        model=model,
+        solver=model.solver(task.threads),
+        distances=distances,
+        terms=Terms(task.max_weight, prior, task.prior_strength),
+        is_exact=is_exact,
+        complete=task.complete,
+        tol=task.tol,
+        max_iter=task.max_iter,
+        threads=task.threads,
     )
+    return asked if task.theta is not None else replace(asked, degree=task.n_neighbors, theta_range=theta_range)
 
 
 def _local_scale(task: Task) -> np.ndarray | None:
@@ -92,15 +100,17 @@ def _local_scale(task: Task) -> np.ndarray | None:
     return node_thetas(z, min(task.n_neighbors, z.shape[1])) ** (0.5 * task.locality)
 
 
-def _theta_bounds(model, task: Task, local_scale) -> ThetaBounds | None:
-    """θ bounds for the wanted degree; None where θ is given and the lists are too short to have any."""
+def _theta_bounds(model, task: Task, z) -> ThetaBounds | None:
+    """θ bounds for the wanted degree; None where θ is given and the lists are too short to have any.
+
+    z has the squared distances of each node's nearest, as the problem counts them.
+    """
     k, n, most = task.n_neighbors, task.distances.n, task.found.most_neighbors
     if task.theta is None and k > most:
         raise ValueError(
             f"n_neighbors={k}, but the allowed edges give a node {most:.4g} neighbours on average at most. Ask for "
             "fewer neighbours, allow more edges, or set theta."
         )
-    z = task.found.nearest(k + 1, local_scale, threads=task.threads)
     if z.shape[1] < min(k + 1, n - 1):
         if task.theta is not None:
             return None
@@ -109,6 +119,36 @@ def _theta_bounds(model, task: Task, local_scale) -> ThetaBounds | None:
             f"{3 * k} leave the learner a choice. Give longer lists, or set theta."
         )
     return theta_bounds(z, k, model.theta_at)
+
+
+def _largest_theta(task: Task, nearest, theta) -> float:
+    """The largest θ for which float64 has the digits of every weight. Raises if θ itself is larger.
+
+    `nearest` has the squared distance of each node's nearest neighbour, as the problem counts it.
+    """
+    nearest = np.where(np.isfinite(nearest), nearest, 0.0)  # a node without any neighbour
+    node = int(np.argmax(nearest))
+    most = LARGEST_COST / max(float(nearest[node]), np.finfo(np.float64).tiny)
+    if theta <= most:
+        return most
+    if task.theta is not None:
+        raise ValueError(
+            f"θ={task.theta:.3g} is too large for these distances: θ times the squared distance of neighbours is up to "
+            f"{task.theta * nearest[node]:.3g}, and float64 has no digits for weights beyond {LARGEST_COST:.0e}. Use a smaller "
+            "theta (that is a larger alpha·beta), rescale the features, or leave θ to be found for n_neighbors."
+        )
+    row = int(task.found.numbering.rows(np.array([node]))[0])
+    raise ValueError(
+        f"Sample {row} is too far from all others: its nearest neighbour is {np.sqrt(theta * nearest[node]):.1e} times as far "
+        "away as neighbours are in this table, and float64 has no digits for its weights. Is it a wrong value, or a code for a "
+        "missing one? Remove or clip it, or rescale the features."
+    )
+
+
+def _theta_range(bounds: ThetaBounds, most: float) -> tuple[float, float]:
+    """Where θ is searched for: beyond the bounds of every node alone, nodes no longer change their neighbours."""
+    nodes = np.concatenate([bounds.node_lower, bounds.node_upper])
+    return nodes.min() / BEYOND_BOUNDS, min(nodes.max() * BEYOND_BOUNDS, most)
 
 
 def _learned(model, task: Task, asked: Asked, state: State, bounds, solution: Solution) -> Learned:

@@ -105,7 +105,7 @@ def _components_since(before, state, asked):
     """The same, `before` having had one component. If few nodes moved: small components that came off, 0 for the rest."""
     form, lam, last = state.point.form, state.point.lam_shifted, before.point.lam_shifted
     moved = np.flatnonzero(lam != last)
-    if moved.size > FEW_MOVED * lam.size or not _same(state.point.lam_offset, before.point.lam_offset):
+    if moved.size > FEW_MOVED * lam.size or not _same(state.point.z_offset, before.point.z_offset):
         return _components(state)
     lost = np.zeros(lam.size, np.bool_)
     asked.threads.rows(dual.mark_lost_weight, moved.size, moved, form, last, lam, lost)

@@ -38,7 +38,7 @@ def solve_certified(
     if start is None and asked.tol < COARSE_GAP:
         gap, degree_tol = COARSE_GAP, ROUGH_DEGREE_TOL
     point = None if start is None else start.point
-    problem, point = search_theta(
+    problem, point, jump = search_theta(
         asked, support, theta, bridges=bridges, gap=gap, degree_tol=degree_tol, start=point, changed=changed
     )
     extensions, exhausted = 0, False
@@ -61,12 +61,12 @@ def solve_certified(
             break
         else:  # θ may move once more, so lists may be extended once more
             gap, changed, degree_tol, extensions = asked.tol, None, DEGREE_TOL, min(extensions, MAX_EXTENSIONS - 1)
-        problem, point = search_theta(
+        problem, point, jump = search_theta(
             asked, support, problem.theta, bridges=bridges, gap=gap, degree_tol=degree_tol, start=point, changed=changed
         )
     else:
         failing = failing_nodes(support, point.form.theta, point.lam)
-    _warn_of_degree(asked, mean_neighbors(point, bridges), problem.n)
+    _warn_of_degree(asked, mean_neighbors(point, bridges), problem.n, jump)
     return State(problem, point, support, bridges, failing)
 
 
@@ -82,10 +82,7 @@ def _tell(asked, problem, point, bridges, failing):
     asked.say(f"θ {problem.theta:.6g}, degree {reached:.3f}, gap {point.gap:.1e}, {certified} nodes certified")
 
 
-def _warn_of_degree(asked, reached, n):
+def _warn_of_degree(asked, reached, n, jump):
     if asked.degree is not None and abs(reached - asked.degree) > max(PROMISED_DEGREE * asked.degree, 2.0 / n):
-        warn(
-            f"Wanted {asked.degree} neighbours per node, the nearest that any θ gives is {reached:.4g}. Equal distances, "
-            "or few samples, leave no graph in between.",
-            ConvergenceWarning,
-        )
+        why = f": {jump}" if jump is not None else ""
+        warn(f"Wanted {asked.degree} neighbours per node, the graph has {reached:.4g}{why}.", ConvergenceWarning)

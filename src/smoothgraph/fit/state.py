@@ -55,6 +55,7 @@ class Asked:
     """What a fit is to reach.
 
     `is_exact` says that the lists of the support are exact. `degree` is the wanted mean number of neighbours; None keeps θ.
+    `theta_range` is where a search for θ may go: no θ beyond it gives another graph.
     `complete` asks for a support that is proven to be large enough. `say` takes a line about the progress.
     """
 
@@ -64,6 +65,7 @@ class Asked:
     terms: Terms = field(default_factory=Terms)
     is_exact: bool = False
     degree: float | None = None
+    theta_range: tuple[float, float] = (1e-300, 1e300)
     complete: bool = True
     tol: float = 1e-6
     max_iter: int = 1000

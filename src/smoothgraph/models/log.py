@@ -18,15 +18,15 @@ from sklearn.base import BaseEstimator
 
 from smoothgraph._kernels import dual
 from smoothgraph._kernels.form import Form, form_of
-from smoothgraph.edges import Edges
+from smoothgraph.edges import Edges, check_no_isolated
 from smoothgraph.fit.by_theta import learn_by_theta
 from smoothgraph.fit.state import Terms
 from smoothgraph.fit.task import Learned, Task
 from smoothgraph.parallel import Threads
 from smoothgraph.solvers.nodewise import Nodewise
+from smoothgraph.solvers.problem import less_offsets
 from smoothgraph.theta import log_theta_at
 
-FARTHEST = 1e10  # largest θz: weights below 10⁻¹⁰ are not told apart
 FAR = 1e4  # 2θz to the nearest neighbour from which a node counts as a far outlier, and its λ is stored with an offset
 
 
@@ -74,6 +74,11 @@ class LogProblem:
     prior_strength: float = 0.0
     fixed: np.ndarray | None = None
 
+    far_cost = FAR
+
+    def __post_init__(self):
+        check_no_isolated(self.edges)
+
     def solver(self, threads: Threads) -> Nodewise:
         return Nodewise(threads)
 
@@ -102,23 +107,25 @@ class LogProblem:
     def z_hat(self) -> np.ndarray:
         """The distances of the form without a prior."""
         z = self.edges.z
-        if self.theta * self.edges.farthest > FARTHEST:
-            z = np.minimum(z, FARTHEST / self.theta)
         return z if self.prior is None else z - (self.prior_strength / self.theta) * self.prior
 
-    def form(self, lam_offset: np.ndarray | None = None) -> Form:
-        """What kernels take, without the prior, with the distances that go with λ − lam_offset."""
+    def form(self, z_offset: np.ndarray | None = None) -> Form:
+        """What kernels take, without the prior, with the distances that go with λ − 2θ·z_offset."""
         edges, theta, z = self.edges, self.theta * self.shrink, self.z_hat
-        if lam_offset is not None and lam_offset.any():
-            z = z - (lam_offset[edges.nodes] + lam_offset[edges.indices]) / (2.0 * self.theta * self.shrink)
+        if z_offset is not None and z_offset.any():
+            z = less_offsets(z, np.repeat(z_offset, np.diff(edges.indptr)), z_offset[edges.indices])
         return form_of(edges.indptr, edges.indices, z, theta, self.upper)
 
+    @cached_property
+    def nearest_costs(self) -> np.ndarray:
+        """2θz of each node's nearest neighbour."""
+        nearest = np.minimum.reduceat(self.z_hat, self.edges.indptr[:-1]).astype(np.float64)
+        return 2.0 * self.theta * self.shrink * nearest
+
     def far_offset(self) -> np.ndarray:
-        """The offset of λ to begin with: 2θz of the nearest neighbour of far outliers, 0 of all other nodes."""
-        if self.theta * self.z_hat.max() <= FAR:
-            return np.zeros(self.n)
-        costs = 2.0 * self.theta * self.shrink * np.minimum.reduceat(self.z_hat, self.edges.indptr[:-1])
-        return np.where(costs > FAR, costs, 0.0).astype(np.float64)
+        """Offsets to begin with: the squared distance of the nearest neighbour of far outliers, 0 of all other nodes."""
+        costs = self.nearest_costs
+        return np.where(costs > FAR, costs / (2.0 * self.theta * self.shrink), 0.0)
 
     @property
     def constant(self) -> float:

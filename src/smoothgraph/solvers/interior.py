@@ -1,6 +1,6 @@
 """A few nodes to their joint optimum at once, the others as they are: a primal-dual interior-point method.
 
-In: a problem, a point, the nodes to move. Out: the shifted λ. Far outliers that have little but each other make the dual
+In: a problem, a point, the nodes to move. Out: the shifted λ, and what it is counted from. Far outliers that have little but each other make the dual
 nearly flat: raising one λ and lowering its neighbour's changes no weight, and how far that may go is decided by edges without
 weight yet. Updates of one node creep along such a valley, and Newton's steps stop at each of its corners. From the inside it
 has none:
@@ -18,6 +18,7 @@ import numpy as np
 from scipy.sparse import csr_matrix, diags_array, eye_array
 from scipy.sparse.linalg import splu
 
+from smoothgraph.solvers.problem import less_offsets
 from smoothgraph.solvers.sweeps import mean_psi
 
 MAX_STEPS = 100
@@ -28,16 +29,20 @@ BLOCKED_SHARE = 0.1  # after a step that went less than this share of its way, t
 LEAST_CUT = 0.1  # after a step that could not go its whole way, τ becomes this many times as large at the least
 
 
-def move(problem, point, nodes: np.ndarray, tol: float) -> np.ndarray:
-    """Shifted λ with that of `nodes` at their joint optimum: the mean of their ψ(dλ) at most `tol`, if it gets there."""
-    form, lam = point.form, point.lam_shifted
-    S, q = _edges(form, lam, nodes)
-    offset, given, upper = point.lam_offset[nodes], problem.given[nodes], np.inf if form.upper is None else form.upper
-    at = _on_the_path(lam[nodes], 0.5 * (S.T @ lam[nodes] - q), upper, FIRST_TAU)
-    best, best_gap, a = at.x, np.inf, 0.0
+def move(problem, point, nodes: np.ndarray, tol: float) -> tuple[np.ndarray, np.ndarray]:
+    """(offset, shifted λ) with `nodes` at their joint optimum: the mean of their ψ(dλ) at most `tol`, if it gets there.
+
+    λ of far nodes is counted anew after every step, so that it has all its digits wherever it goes.
+    """
+    upper, two_theta = np.inf if point.form.upper is None else point.form.upper, 2.0 * point.form.theta
+    edges, given = _Edges(problem, point, nodes), problem.given[nodes]
+    S, z_offset, is_far = edges.S, point.z_offset[nodes], point.z_offset[nodes] > 0.0
+    q, x = edges.costs(z_offset), point.lam_shifted[nodes]
+    at = _on_the_path(x, 0.5 * (S.T @ x - q), upper, FIRST_TAU)
+    best, best_gap, a = (z_offset, x), np.inf, 0.0
     least, idle = np.inf, 0
     for _ in range(MAX_STEPS):
-        step = _Step(S, q, offset, given, at)
+        step = _Step(S, q, two_theta * z_offset, given, at)
         if step.failed:
             break
         way = step.corrected(0.0 if a > 0.9 else LEAST_CUT, float(a > BLOCKED_SHARE))
@@ -45,18 +50,22 @@ def move(problem, point, nodes: np.ndarray, tol: float) -> np.ndarray:
         at = _Point(*(value + a * change for value, change in zip(at, way, strict=True)))
         if not np.isfinite(at.x).all():
             break
+        if is_far.any():
+            before, z_offset = z_offset, np.where(is_far, np.maximum(z_offset + at.x / two_theta, 0.0), 0.0)
+            at = at._replace(x=at.x - two_theta * (z_offset - before))
+            q = edges.costs(z_offset)
         degree = given + S @ np.clip(0.5 * (S.T @ at.x - q), 0.0, upper)
-        gap = mean_psi(degree, at.x, offset)
+        gap = mean_psi(degree, at.x, two_theta * z_offset)
         if gap < best_gap or best_gap == np.inf:  # rounding may leave a node without weight, and yet this is the way
-            best, best_gap = at.x, gap
+            best, best_gap = (z_offset, at.x), gap
         tau = np.mean(at.w * at.mu)
         idle = 0 if tau < 0.5 * least else idle + 1
         least = min(tau, least)
         if gap <= tol or idle > MAX_IDLE:
             break
-    moved = lam.copy()
-    moved[nodes] = best
-    return moved
+    all_offsets, lam = point.z_offset.copy(), point.lam_shifted.copy()
+    all_offsets[nodes], lam[nodes] = best
+    return all_offsets, lam
 
 
 class _Point(NamedTuple):
@@ -69,22 +78,30 @@ class _Point(NamedTuple):
     nu: np.ndarray | float
 
 
-def _edges(form, lam, nodes):
-    """S (nodes × edges, the ends that move) and q of the edges that touch `nodes`, each once."""
-    indices, z, theta = form.indices, form.z, form.theta
-    counts = form.end[nodes] - form.begin[nodes]
-    row = np.repeat(np.arange(nodes.size), counts)
-    entry = np.arange(row.size) + np.repeat(form.begin[nodes] - np.concatenate([[0], np.cumsum(counts)[:-1]]), counts)
-    place = np.full(form.n, -1)
-    place[nodes] = np.arange(nodes.size)
-    other = indices[entry]
-    once = (place[other] < 0) | (nodes[row] < other)
-    row, other, q = row[once], other[once], 2.0 * theta * z[entry[once]].astype(np.float64)
-    moves = place[other] >= 0
-    edge = np.arange(row.size)
-    q -= np.where(moves, 0.0, lam[other])
-    ends = np.concatenate([row, place[other[moves]]]), np.concatenate([edge, edge[moves]])
-    return csr_matrix((np.ones(ends[0].size), ends), shape=(nodes.size, row.size)), q
+class _Edges:
+    """The edges that touch `nodes`, each once: S (nodes × edges, the ends that move), and what they cost."""
+
+    def __init__(self, problem, point, nodes):
+        form, place = point.form, np.full(point.form.n, -1)
+        place[nodes] = np.arange(nodes.size)
+        counts = form.end[nodes] - form.begin[nodes]
+        row = np.repeat(np.arange(nodes.size), counts)
+        entry = np.arange(row.size) + np.repeat(form.begin[nodes] - np.concatenate([[0], np.cumsum(counts)[:-1]]), counts)
+        other = form.indices[entry]
+        once = (place[other] < 0) | (nodes[row] < other)
+        row, other = row[once], other[once]
+        edge, moves = np.arange(row.size), place[other] >= 0
+        ends = np.concatenate([row, place[other[moves]]]), np.concatenate([edge, edge[moves]])
+        self.S = csr_matrix((np.ones(ends[0].size), ends), shape=(nodes.size, row.size))
+        self.z, self.two_theta = problem.z_hat[entry[once]].astype(np.float64), 2.0 * form.theta
+        self.row, self.place, self.moves = row, place[other], moves
+        self.fixed_offset = point.z_offset[other]
+        self.fixed_lam = np.where(moves, 0.0, point.lam_shifted[other])
+
+    def costs(self, z_offset):
+        """q: 2θz as it counts for the shifted λ of the ends that move, less the shifted λ of those that do not."""
+        other_offset = np.where(self.moves, z_offset[self.place], self.fixed_offset)
+        return self.two_theta * less_offsets(self.z, z_offset[self.row], other_offset) - self.fixed_lam
 
 
 def _on_the_path(x, t, upper, tau):

@@ -4,8 +4,9 @@ The weights of all models with a degree penalty are w = clip((λᵢ+λⱼ)/2 −
 model states its problem as a class with the attributes of `Problem`; a solver moves a `Point`; the end is a `Solution`.
 
 λ of an outlier whose nearest neighbour is at θz = 10⁸ is near 2·10⁸ and its weights are near 10⁻⁸, the last digit of λ. So λ is
-stored as `lam_offset` + `lam_shifted`, with an offset of 2θz of the nearest neighbour for such nodes and 0 for all others; the
-distances in the `Form` are less by what the offsets add, so that a weight keeps all its digits.
+stored as 2θ·`z_offset` + `lam_shifted`, with an offset near the squared distance of the nearest neighbour for such nodes and 0
+for all others; the distances in the `Form` are less by the offsets of both ends, so that a weight keeps all its digits. Offsets
+are distances, because a difference of two nearly equal distances is exact, and because λ of such a node grows as θ does.
 """
 
 import time
@@ -28,7 +29,7 @@ GROUPS = 64  # groups of nodes that sums are made over; it does not depend on th
 class Problem(Protocol):
     """A model on allowed edges, as a solver sees it.
 
-    `given` is the weight that each node has of bridges, which is not in question. `form(lam_offset)` is what kernels take; it
+    `given` is the weight that each node has of bridges, which is not in question. `form(z_offset)` is what kernels take; it
     is of the problem without a prior, whose weights are 1/shrink times as large and whose λ is shrink times as large.
     """
 
@@ -38,20 +39,20 @@ class Problem(Protocol):
     n: int
     given: np.ndarray
 
-    def form(self, lam_offset: np.ndarray | None = None) -> Form: ...
+    def form(self, z_offset: np.ndarray | None = None) -> Form: ...
 
 
 @dataclass(frozen=True, eq=False)
 class Point:
     """Where a solver is: λ in its stored form, and what the weights at λ are.
 
-    `energy` is each node's half of Σₑ 2θzw + w², with the distances of the form. `lam_offset` is None for a model that has
+    `energy` is each node's half of Σₑ 2θzw + w², with the distances of the form. `z_offset` is None for a model that has
     none.
     """
 
     form: Form
     lam_shifted: np.ndarray
-    lam_offset: np.ndarray | None
+    z_offset: np.ndarray | None
     gap: float
     n_iter: int
     degree: np.ndarray
@@ -59,13 +60,27 @@ class Point:
     energy: np.ndarray
 
     @property
+    def lam_offset(self) -> np.ndarray:
+        """What `lam_shifted` is counted from."""
+        return np.zeros(self.form.n) if self.z_offset is None else 2.0 * self.form.theta * self.z_offset
+
+    @property
     def lam(self) -> np.ndarray:
         """λ as the mathematics has it (of the problem without a prior)."""
-        return self.lam_shifted if self.lam_offset is None else self.lam_shifted + self.lam_offset
+        return self.lam_shifted if self.z_offset is None else self.lam_shifted + self.lam_offset
 
     def on(self, problem: Problem) -> "Point":
         """The same λ on a problem with more edges; the degrees hold as long as none of these has weight."""
-        return replace(self, form=problem.form(self.lam_offset))
+        return replace(self, form=problem.form(self.z_offset))
+
+
+def less_offsets(z, offset, other_offset) -> np.ndarray:
+    """Squared distances less the offsets of both ends of the edges.
+
+    The larger of the two is taken off first. Where little is left of a distance, and this is where weights are, both
+    differences are then exact.
+    """
+    return (z - np.maximum(offset, other_offset)) - np.minimum(offset, other_offset)
 
 
 class Solver(Protocol):
@@ -143,9 +158,7 @@ def solution_at(point: Point, ratio: float, values: tuple, tol: float, started: 
     w *= ratio
     weights = sp.csr_matrix((w, indices, indptr), shape=(n, n))
     weights.sort_indices()
-    alone = int(np.count_nonzero(point.degree == 0.0))
-    far = f" {alone} nodes have no edge yet: are they outliers far from all others? Remove or clip them." if alone else ""
-    status = status_of(point.gap, tol, point.n_iter, advice=f"Raise max_iter, or tol.{far}")
+    status = status_of(point.gap, tol, point.n_iter)
     return Solution(weights, lam, objective, dual_objective, point.gap, point.n_iter, status, time.perf_counter() - started)
 
 

@@ -63,8 +63,10 @@ class Memory:
 class Sweeps:
     """Sweeps of one problem, and what its weights are at a λ."""
 
-    def __init__(self, problem, form: Form, offset: np.ndarray, memory: Memory, threads: Threads):
-        self.problem, self.n, self.given, self.offset = problem, problem.n, problem.given, offset
+    def __init__(self, problem, z_offset: np.ndarray, memory: Memory, threads: Threads):
+        form = problem.form(z_offset)
+        self.problem, self.n, self.given = problem, problem.n, problem.given
+        self.z_offset, self.offset = z_offset, 2.0 * form.theta * z_offset
         self.threads, self.memory, self.all_edges = threads, memory, form
         begin, end, columns, values = memory.live_rows(self.n, form.indices.size, form.z.dtype)
         self.live_edges = form._replace(begin=begin, end=end, indices=columns, z=values)
@@ -136,7 +138,7 @@ class Sweeps:
 
     def _point(self, lam, degree, n_neighbors, energy):
         gap = mean_psi(degree, lam, self.offset, self.threads)
-        return Point(self.all_edges, lam, self.offset, gap, 0, degree, n_neighbors, energy)
+        return Point(self.all_edges, lam, self.z_offset, gap, 0, degree, n_neighbors, energy)
 
     def _form_for(self, lam):
         return self.live_edges if (lam <= self.live_limit).all() else self.all_edges
