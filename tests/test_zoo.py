@@ -27,6 +27,7 @@ SMALL = [
     "large-given-theta", "wrong-sign",
 ]
 # fmt: on
+MAY_REFUSE = {"one-far-sample"}  # where float64 has no digits for the weights, a sentence that says so is right
 
 
 @contextmanager
@@ -49,8 +50,12 @@ def limited(seconds):
 @pytest.mark.parametrize("name", SMALL)
 def test_the_graph_of_a_table_as_it_comes_is_right(name, parameters):
     X = TABLES[name].load()
-    with limited(60):
-        learner, caught = fit(X, {**TABLES[name].parameters, **parameters})
+    try:
+        with limited(60):
+            learner, caught = fit(X, {**TABLES[name].parameters, **parameters})
+    except ValueError as error:
+        assert name in MAY_REFUSE, error
+        return
     verdict = verdict_of(learner, X, caught)
     assert verdict.is_right, str(verdict)
 

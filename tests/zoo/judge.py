@@ -260,7 +260,8 @@ def tied_degrees(rows: Rows, local_scale, k: int) -> tuple[float, float]:
     """The mean degrees next to k, below and above, of nodes that need not agree with their neighbours, as θ moves.
 
     Node i alone lets go of its j-th neighbour at θ = 1/(zⱼ·√Σ(1 − zₗ/zⱼ)), the sum being over the first j. So its neighbours at
-    θ are those that it lets go of later, and the mean degree jumps where many go at once.
+    θ are those that it lets go of later, and the mean degree jumps where many go at once. Neighbours that are all equally near,
+    or copies, it never lets go of: where these are more than k on average, there is no degree below, and any may be the least.
     """
     length = min(10 * k, rows.n - 1)
     logs = []
@@ -276,7 +277,7 @@ def tied_degrees(rows: Rows, local_scale, k: int) -> tuple[float, float]:
     logs = np.concatenate(logs)
     at = -np.partition(-logs, k * rows.n - 1)[k * rows.n - 1]
     if np.isinf(at):
-        return 0.0, float(np.isinf(logs).sum() / rows.n)
+        return 0.0, rows.n - 1.0
     return float(np.sum(logs > at + SAME_THETA) / rows.n), float(np.sum(logs >= at - SAME_THETA) / rows.n)
 
 
