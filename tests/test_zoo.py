@@ -53,8 +53,9 @@ def test_the_graph_of_a_table_as_it_comes_is_right(name, parameters):
     try:
         with limited(60):
             learner, caught = fit(X, {**TABLES[name].parameters, **parameters})
-    except ValueError as error:
-        assert name in MAY_REFUSE, error
+    except ValueError:
+        if name not in MAY_REFUSE:
+            raise
         return
     verdict = verdict_of(learner, X, caught)
     assert verdict.is_right, str(verdict)

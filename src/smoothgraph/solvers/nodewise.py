@@ -122,6 +122,7 @@ class Nodewise:
             best = min(best, point.gap)
         return replace(point, n_iter=n_iter)
 
+
     def _leap(self, sweeps, before, tol, direct_edges) -> Point:
         """The point after a step that sweeps would take long for, or the same point if that is no ascent of the dual.
 
