@@ -54,6 +54,7 @@ STAGES = [
     "reference",
     "copies",
     "solvers.problem",
+    "solvers.work",
     "solvers.conjugate_gradients",
     "solvers.sweeps",
     "solvers.interior",
