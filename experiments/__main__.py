@@ -22,7 +22,10 @@ from experiments import report
 from experiments.common import CACHE
 
 # The order of the sections of the paper, then what goes beyond it.
-NAMES = "theta", "support", "degrees", "classes", "propagation", "manifold", "diameters", "words", "scaling", "edges", "tasks"
+NAMES = (
+    *("theta", "support", "degrees", "classes", "propagation", "manifold", "diameters", "words", "scaling", "edges"),
+    *("tasks", "tuned"),
+)
 HERE = Path(__file__).parent
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from smoothgraph.datasets import files, sources
 
@@ -101,6 +102,53 @@ def test_labels_are_drawn_from_every_class_and_the_same_for_every_method(rng):
         assert set(given[given >= 0]) == set(y)
         assert (given >= 0).sum() == 6
         assert np.array_equal(given[given >= 0], y[given >= 0])
+
+
+def test_five_labels_of_every_class_are_drawn_the_same_for_every_method(rng):
+    draws = experiment("tasks").label_draws
+    y = np.concatenate([np.arange(4).repeat(5), rng.choice(4, size=200, p=[0.9, 0.08, 0.01, 0.01])])
+    for given, again in zip(draws(y, 3), draws(y, 3), strict=True):
+        assert np.array_equal(given, again)
+        assert np.array_equal(given[given >= 0], y[given >= 0])
+        assert np.bincount(given[given >= 0]).tolist() == [5] * 4
+
+
+def test_copies_hang_on_the_first_of_their_group(rng):
+    distinct = rng.normal(size=(60, 4)).astype(np.float32)
+    rows = rng.permutation(np.concatenate([np.arange(60), np.repeat([3, 5], 20)]))
+    (W,) = experiment("tasks").learned(distinct[rows], [5], locality=1.0, connect=True)
+    (alone,) = experiment("tasks").learned(distinct, [5], locality=1.0, connect=True)
+    first = np.array([np.flatnonzero(rows == row)[0] for row in range(60)])
+    assert abs(W - W.T).nnz == 0
+    assert abs(W[first][:, first] - alone).max() < 1e-3  # as near as two orders of the nodes come at the default gap
+    for copy in np.setdiff1d(np.arange(len(rows)), first):
+        assert W[copy].indices.tolist() == [first[rows[copy]]]
+        assert W[copy].data.tolist() == [1.0]
+
+
+def test_clusters_that_are_components_are_found(rng):
+    pytest.importorskip("igraph")
+    y = rng.permutation(np.repeat(np.arange(5), 12))
+    W = sp.csr_matrix((y[:, None] == y) & ~np.eye(y.size, dtype=bool), dtype=float)
+    assert experiment("tasks").cluster_error(W, y, seed=0) == 0.0
+
+
+def test_the_rule_takes_the_fewest_losses_among_the_tied():
+    """Two settings differ by less than the standard error; the one that loses no task is taken, though it is not the least."""
+    module = experiment("decision")
+    least, steady = module.LEARNED[3], module.LEARNED[9]
+    errors = {least: [4.0, 14.0, 0.0], steady: [8.0, 10.0, 6.0]}
+    numbers = {}
+    for at, name in enumerate("abc"):
+        task = {m: [10.0, 10.0] for m in module.RIVALS} | {m: [30.0, 31.0] for m in module.LEARNED}
+        task |= {m: [error[at], error[at]] for m, error in errors.items()}
+        numbers[name] = {"labels": task, "clusters": task}
+    chosen, tied = module.decide(numbers)
+    assert chosen == steady
+    assert tied == [least, steady]
+    assert [one.task for one in module.lost(numbers, least)] == ["labels: b", "clusters: b"]
+    assert {one.outcome() for one in module.against_opponents(numbers, least)} == {"won", "lost"}
+    assert module.mean_excess(numbers, least) == pytest.approx((0.0 + 4.0 + 0.0) / 3)
 
 
 def test_what_was_run_is_in_the_report():

@@ -55,6 +55,7 @@ STAGES = [
     "reference.daitch",
     "reference",
     "solvers.problem",
+    "solvers.work",
     "solvers.conjugate_gradients",
     "solvers.sweeps",
     "solvers.interior",

@@ -65,7 +65,7 @@ class Copies:
         return sp.csr_matrix((largest, ends), shape=(self.n_distinct, self.n_distinct))
 
     def hung(self, W: sp.csr_matrix, weight: float) -> sp.csr_matrix:
-        """A graph of distinct samples → one of all rows, with an edge of this weight from every copy to the first of its group."""
+        """A graph of distinct samples → one of all rows. Every copy has an edge of this weight to the first of its group."""
         if not self.any:
             return W
         W, copy_of = W.tocoo(), self.copy_of

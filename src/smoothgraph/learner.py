@@ -33,7 +33,7 @@ class GraphLearner(TransformerMixin, BaseEstimator):
 
     Parameters
     ----------
-    n_neighbors : int, default 10
+    n_neighbors : int, default 15
         The wanted mean number of neighbours. The learned graph has it to within 1 % (from 1,000 samples on, if distances
         are not tied).
     model : str or a model of `smoothgraph.models`, default "log"
@@ -49,7 +49,7 @@ class GraphLearner(TransformerMixin, BaseEstimator):
         How to find the neighbour lists. "auto" takes exact search up to a measured amount of work; `neighbors_` says which
         it was. "all" makes no lists: every pair of samples is an allowed edge, which takes n² memory and is the same graph
         that "exact" with `complete` finds in less. Only the indices of a pair are used: distances are measured anew.
-    oversampling : float, default 3
+    oversampling : float, default 2
         The lists have this many times `n_neighbors` entries to begin with.
     duplicates : {"merge", "keep"}, default "merge"
         What becomes of copies, rows that are equal. "merge": the graph is learned of the distinct samples, and every further
@@ -134,12 +134,12 @@ class GraphLearner(TransformerMixin, BaseEstimator):
 
     def __init__(
         self,
-        n_neighbors: int = 10,
+        n_neighbors: int = 15,
         *,
         model: Any = "log",
         metric: str = "euclidean",
         neighbors: Any = "auto",
-        oversampling: float = 3,
+        oversampling: float = 2,
         duplicates: str = "merge",
         locality: float | None = None,
         complete: bool = True,
@@ -248,15 +248,16 @@ class GraphLearner(TransformerMixin, BaseEstimator):
         self.neighbors_, self.recall_ = found.name, found.recall
         prior = None if self.prior is None else _checks.check_prior(self.prior, copies.copy_of.size)
         theta = self.theta if self.alpha is None else model.given_theta(self.alpha, self.beta)
+        locality = self._recommended(model, "locality", 0.0, theta, found)
         task = Task(
             distances=distances,
             found=found,
             n_neighbors=self.n_neighbors,
             width=self._width(model),
-            locality=self._recommended(model, "locality", 0.0, theta, found),
+            locality=locality,
             complete=self.complete,
             connect=self._recommended(model, "connect", False, theta, found),
-            theta=None if theta is None else theta * distances.z_unit,
+            theta=None if theta is None else theta * distances.z_unit ** (1.0 - locality),
             max_weight=None if self.max_weight is None else self.max_weight / self._delta(),
             prior=None if prior is None else copies.distinct_pairs(prior) / self._delta(),
             prior_strength=float(self.prior_strength or 0.0),
@@ -279,7 +280,8 @@ class GraphLearner(TransformerMixin, BaseEstimator):
             self.n_neighbors_ = learned.weights.nnz / copies.n_distinct
             say(f"{weights.nnz // 2} edges, {self.n_components_} components")
         self.solution_, self.n_incomplete_ = learned.solution, learned.n_incomplete
-        unit, self.locality_, self.connect_ = distances.z_unit, task.locality, task.connect
+        self.locality_, self.connect_ = task.locality, task.connect
+        unit = distances.z_unit ** (1.0 - task.locality)  # the θ of single nodes have the rest
         self.theta_ = None if learned.theta is None else learned.theta / unit
         self.theta_bounds_ = None if learned.theta_bounds is None else learned.theta_bounds.times(1.0 / unit)
         self.bridges_ = None if learned.bridges is None else copies.first[learned.bridges]
@@ -312,7 +314,7 @@ class GraphLearner(TransformerMixin, BaseEstimator):
         return tags
 
 
-def learn_graph(X, n_neighbors: int = 10, **parameters) -> sp.csr_matrix:
+def learn_graph(X, n_neighbors: int = 15, **parameters) -> sp.csr_matrix:
     """The learned graph of X in one call: `GraphLearner(n_neighbors, **parameters).fit(X).graph_`.
 
     Examples

@@ -91,7 +91,7 @@ def smallest_of_rows(first, last, indptr, z, out):
 
 @exact
 def scale_edges(first, last, indptr, indices, z, local_scale, out):
-    """z·local_scaleᵢ·local_scaleⱼ of every entry. The two scales are multiplied first: an edge has the same bits at both ends."""
+    """z·local_scaleᵢ·local_scaleⱼ of every entry, with the same bits at both of its ends."""
     for i in range(first, last):
         for e in range(indptr[i], indptr[i + 1]):
             out[e] = z[e] * (local_scale[i] * local_scale[indices[e]])

@@ -1,7 +1,7 @@
 """A few nodes to their joint optimum at once, the others as they are: a primal-dual interior-point method.
 
-In: a problem, a point, the nodes to move. Out: the shifted λ, and what it is counted from. Far outliers that have little but each other make the dual
-nearly flat: raising one λ and lowering its neighbour's changes no weight, and how far that may go is decided by edges without
+In: a problem, a point, the nodes to move. Out: the shifted λ, and what it is counted from. Far outliers that have little but
+each other make the dual nearly flat: raising one λ and lowering its neighbour's changes no weight, and how far that may go is decided by edges without
 weight yet. Updates of one node creep along such a valley, and Newton's steps stop at each of its corners. From the inside it
 has none:
 
@@ -20,8 +20,10 @@ from scipy.sparse.linalg import splu
 
 from smoothgraph.solvers.problem import less_offsets
 from smoothgraph.solvers.sweeps import mean_psi
+from smoothgraph.solvers.work import Work
 
 MAX_STEPS = 100
+STEP_VISITS, EDGE_VISITS = 1e6, 50.0  # what a step takes in any case and for every edge, in visits of an edge by a sweep
 STEP_SHARE = 0.95  # a step goes this share of the way to where a variable would become 0
 FIRST_TAU = 100.0  # τ at the start
 MAX_IDLE = 10  # steps in a row that do not even halve τ: rounding leaves no more to gain
@@ -29,7 +31,7 @@ BLOCKED_SHARE = 0.1  # after a step that went less than this share of its way, t
 LEAST_CUT = 0.1  # after a step that could not go its whole way, τ becomes this many times as large at the least
 
 
-def move(problem, point, nodes: np.ndarray, tol: float) -> tuple[np.ndarray, np.ndarray]:
+def move(problem, point, nodes: np.ndarray, tol: float, work: Work) -> tuple[np.ndarray, np.ndarray]:
     """(offset, shifted λ) with `nodes` at their joint optimum: the mean of their ψ(dλ) at most `tol`, if it gets there.
 
     λ of far nodes is counted anew after every step, so that it has all its digits wherever it goes.
@@ -45,6 +47,7 @@ def move(problem, point, nodes: np.ndarray, tol: float) -> tuple[np.ndarray, np.
         step = _Step(S, q, two_theta * z_offset, given, at)
         if step.failed:
             break
+        work.add(STEP_VISITS + EDGE_VISITS * S.nnz + step.factor.nnz**2 / nodes.size)
         way = step.corrected(0.0 if a > 0.9 else LEAST_CUT, float(a > BLOCKED_SHARE))
         a = min(1.0, STEP_SHARE * step.longest(way))
         at = _Point(*(value + a * change for value, change in zip(at, way, strict=True)))

@@ -11,9 +11,9 @@ import numpy as np
 
 from smoothgraph._kernels import dual
 from smoothgraph._kernels.dual import Blocks
-from smoothgraph._kernels.form import Form
 from smoothgraph.parallel import Threads
 from smoothgraph.solvers.problem import GROUPS, Point, weighted_edges
+from smoothgraph.solvers.work import Work
 
 LANES, WAVES = 16, 64  # a sweep is WAVES (a power of two) times LANES blocks side by side
 SERIAL_NODES = 5_000  # a sweep of fewer nodes is one block: no two nodes move at the same time
@@ -63,11 +63,11 @@ class Memory:
 class Sweeps:
     """Sweeps of one problem, and what its weights are at a λ."""
 
-    def __init__(self, problem, z_offset: np.ndarray, memory: Memory, threads: Threads):
+    def __init__(self, problem, z_offset: np.ndarray, memory: Memory, threads: Threads, work: Work | None = None):
         form = problem.form(z_offset)
         self.problem, self.n, self.given = problem, problem.n, problem.given
         self.z_offset, self.offset = z_offset, 2.0 * form.theta * z_offset
-        self.threads, self.memory, self.all_edges = threads, memory, form
+        self.threads, self.memory, self.all_edges, self.work = threads, memory, form, Work() if work is None else work
         begin, end, columns, values = memory.live_rows(self.n, form.indices.size, form.z.dtype)
         self.live_edges = form._replace(begin=begin, end=end, indices=columns, z=values)
         self.before, self.live_limit, self.no_limit = memory.of_nodes(self.n)
@@ -156,6 +156,7 @@ class Sweeps:
 
     def _round(self, lam, nodes, quiet, relax=OVER_RELAX):
         """One sweep of `nodes`; returns the sum of their shares of the gap before it."""
+        self.work.add(nodes.size * self.all_edges.indices.size / self.n)
         blocks = self._blocks(nodes)
         gap_shares = np.zeros(blocks.bounds.size - 1)
         lanes = gap_shares.size // blocks.waves

@@ -1,0 +1,58 @@
+"""What was tried where opponents win: remedies for samples that are far from all others. Nothing of this is in the package.
+
+In the log model the weight of a pair grows with the need of both ends, (λᵢ + λⱼ)/2: samples far from all others have a large λ
+and prefer each other, however far apart they are. A sample that solves its one-node problem alone (Theorem 1) takes its
+nearest. Both remedies give learned weight back to these: "a quarter alone" a quarter of all weight, "far edges replaced" the
+weight of edges whose ends are not among the 2k nearest of each other.
+"""
+
+import numpy as np
+import scipy.sparse as sp
+
+from experiments.common import graphs, search
+from experiments.decision import KS
+from smoothgraph.theta import node_thetas
+
+REMEDIES = {k: [f"a quarter alone, k={k}", f"far edges replaced, k={k}"] for k in KS}
+FAR_SHARE = 0.2  # samples that count as far: those with the largest distances to their 15th neighbour
+SHARE_ALONE = 0.25  # of all weight
+
+
+def remedied(X):
+    """The graphs of `REMEDIES`, in their order."""
+    for k, (_, W) in zip(KS, graphs(X, "log", KS, locality=1.0, connect=True, n_jobs=1), strict=True):
+        lists = search(X, 2 * k)
+        P = alone(lists, k)
+        mixed = (1.0 - SHARE_ALONE) * W / W.sum() + SHARE_ALONE / (2.0 * len(X)) * (P + P.T)
+        yield (mixed * W.sum()).tocsr()
+        yield without_far_edges(W, P, lists.indices)
+
+
+def alone(lists, k):
+    """The weights that each sample takes alone with k neighbours, each row scaled to the sum 1: not symmetric."""
+    z, near = lists.distances.astype(float), lists.indices[:, :k]
+    cost = node_thetas(z, k)[:, None] * z[:, :k]
+    total = cost.sum(axis=1, keepdims=True)
+    w = np.maximum((total + np.sqrt(total**2 + 4 * k)) / (2 * k) - cost, 0.0)
+    w /= w.sum(axis=1, keepdims=True)
+    return sp.csr_matrix((w.ravel(), near.ravel(), np.arange(0, near.size + 1, k)), shape=(len(z), len(z)))
+
+
+def without_far_edges(W, P, near):
+    """W, where the weight of edges that are in neither end's list `near` goes to what each end takes alone, the rows of P."""
+    listed = sp.csr_matrix((np.ones(near.size), near.ravel(), np.arange(0, near.size + 1, near.shape[1])), shape=W.shape)
+    kept = W.multiply(listed.maximum(listed.T)).tocsr()
+    replaced = sp.diags(np.asarray((W - kept).sum(axis=1)).ravel()) @ P
+    return (kept + replaced + replaced.T).tocsr()
+
+
+def far_samples(X):
+    """Which samples are far from all others."""
+    radius = search(X, 15).distances[:, -1]
+    return radius >= np.quantile(radius, 1.0 - FAR_SHARE)
+
+
+def far_weight(W, is_far):
+    """Percent of the weight of far samples that is on edges between them."""
+    rows = W[is_far]
+    return round(100.0 * float(rows[:, is_far].sum() / rows.sum()), 1)
