@@ -1,6 +1,6 @@
 """GraphLearner: from samples to a certified graph. The only module that knows the whole flow:
 
-X ─► distances ─► neighbors ─► model.learn: edges ─► θ ─► solve ◄─► certify ─► connect ─► graph
+X ─► copies ─► distances ─► neighbors ─► model.learn: edges ─► θ ─► solve ◄─► certify ─► connect ─► graph
 """
 
 from collections.abc import Iterable
@@ -186,8 +186,7 @@ class GraphLearner(TransformerMixin, BaseEstimator):
         """
         model, X = self._checked(X)
         threads, progress = Threads(self.n_jobs), Progress(self.verbose)
-        copies, distances, found = self._search(model, X, threads, progress)
-        return self._learn(model, copies, distances, found, threads, progress)
+        return self._learn(model, *self._search(model, X, threads, progress), threads, progress)
 
     def fit_transform(self, X, y=None) -> sp.csr_matrix:
         """Learn the graph of X and return it: `fit(X).graph_`."""
@@ -202,8 +201,7 @@ class GraphLearner(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         if self._rows is None:
             raise ValueError(f"model={self.model!r} says nothing of new samples: fit it on all of them, or use model='log'.")
-        X = _checks.as_array(X)
-        X = validate_data(self, X, accept_sparse="csr", dtype=self.distances_.dtype, order="C", reset=False)
+        X = validate_data(self, _checks.as_array(X), accept_sparse="csr", dtype=self.distances_.dtype, order="C", reset=False)
         if self.metric == "precomputed" and self._copies.any:
             X = X[:, self._copies.first]
         rows = self._rows(self.distances_.queries(X), Threads(self.n_jobs))
