@@ -203,7 +203,10 @@ def _problem_again(learner):
     from smoothgraph.parallel import Threads
 
     _only_plain("Convergence", learner)
-    threads, width = Threads(learner.n_jobs), int(np.ceil(learner.oversampling * learner.n_neighbors))
+    threads, width = (
+        Threads(learner.n_jobs),
+        max(int(np.ceil(learner.oversampling * learner.n_neighbors)), learner.n_neighbors + 1),
+    )
     how = {"neighbors": learner.neighbors, "random_state": learner.random_state, "threads": threads}
     edges = find_neighbors(learner.distances_, width, **how).edges(threads=threads)
     delta = 1.0 if isinstance(learner.scale, str) else learner.scale_
