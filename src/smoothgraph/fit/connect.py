@@ -64,7 +64,9 @@ def connect(asked: Asked, state: State) -> State:
     else:
         labels = _components(state)
     if labels.max() > 0:
-        warn(f"The graph keeps {labels.max() + 1} components: the allowed edges do not connect them. Allow more edges.")
+        why = "so few neighbours hardly connect them. Ask for more neighbours"
+        why = why if asked.distances.can_search else "the allowed edges do not connect them. Allow more edges"
+        warn(f"The graph keeps {labels.max() + 1} components: {why}.")
     return state
 
 

@@ -1,9 +1,9 @@
 """A few nodes to their joint optimum at once, the others as they are: a primal-dual interior-point method.
 
 In: a problem, a point, the nodes to move. Out: the shifted λ, and what it is counted from. Far outliers that have little but
-each other make the dual nearly flat: raising one λ and lowering its neighbour's changes no weight, and how far that may go is decided by edges without
-weight yet. Updates of one node creep along such a valley, and Newton's steps stop at each of its corners. From the inside it
-has none:
+each other make the dual nearly flat: raising one λ and lowering its neighbour's changes no weight, and how far that may go is
+decided by edges without weight yet. Updates of one node creep along such a valley, and Newton's steps stop at each of its
+corners. From the inside it has none:
 
     λᵢdᵢ = 1,   wₑμₑ = τ,   sₑνₑ = τ,   μₑ = qₑ + 2wₑ + νₑ − Σ λ of its moving ends,   w, μ, s, ν > 0,   τ → 0,
 
