@@ -334,7 +334,7 @@ MODELS = (
     "--model knn --mutual",
     "--model knn-gaussian --sigma 0.5",
     "--locality 0.5 --connect",
-    "--neighbors all",
+    "--neighbors all --no-connect",
 )
 
 

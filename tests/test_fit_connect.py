@@ -6,7 +6,7 @@ import pytest
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
-from conftest import asked_for, at_edges, blobs, support_of
+from conftest import asked_for, at_edges, blobs, paper_learner, support_of
 from cvx import all_pairs, incidence, solve_accurately
 from smoothgraph import GraphLearner
 from smoothgraph.distances import distances_of

@@ -56,6 +56,10 @@ class Copies:
         """The distinct rows of a table."""
         return X[self.first] if self.any else X
 
+    def distinct_columns(self, X):
+        """The columns of the distinct samples, of a matrix that has one for every row of the table."""
+        return X[:, self.first] if self.any else X
+
     def distinct_pairs(self, A: sp.csr_matrix) -> sp.csr_matrix:
         """A graph of rows → one of distinct samples: of several edges of two samples it has the largest."""
         if not self.any:

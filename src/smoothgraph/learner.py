@@ -69,7 +69,7 @@ class GraphLearner(TransformerMixin, BaseEstimator):
     connect : bool, optional
         Connect the components of the graph, at the least cost: a few edges, `bridges_`, get the smaller of the mean weights
         that their two ends had, and everything else is optimal given that. For models with a θ. None is what is recommended:
-        True for the log model, False for others and where θ, α, β or the allowed edges are given.
+        True for the log model, False for others, for fewer than 3 neighbours, and where θ, α, β or the allowed edges are given.
     theta : float, optional
         Set θ by hand; `n_neighbors` then only sets the length of the lists, and the neighbours that `locality` looks at.
     alpha, beta : float, optional
@@ -204,8 +204,7 @@ class GraphLearner(TransformerMixin, BaseEstimator):
         if self._rows is None:
             raise ValueError(f"model={self.model!r} says nothing of new samples: fit it on all of them, or use model='log'.")
         X = validate_data(self, _checks.as_array(X), accept_sparse="csr", dtype=self.distances_.dtype, order="C", reset=False)
-        if self.metric == "precomputed" and self._copies.any:
-            X = X[:, self._copies.first]
+        X = self._copies.distinct_columns(X) if self.metric == "precomputed" else X
         rows = self._rows(self.distances_.queries(X), Threads(self.n_jobs))
         return self._copies.columns_of_rows(rows) * self.scale_
 
@@ -244,7 +243,7 @@ class GraphLearner(TransformerMixin, BaseEstimator):
         """Neighbours → the graph, by the model."""
         prior = None if self.prior is None else _checks.check_prior(self.prior, copies.n)
         theta = self.theta if self.alpha is None else model.given_theta(self.alpha, self.beta)
-        locality = self._recommended(model, "locality", 0.0, theta, found)
+        locality, connect = _checks.locality_and_connect(self, model, theta is not None or found.is_given)
         task = Task(
             distances=distances,
             found=found,
@@ -252,7 +251,7 @@ class GraphLearner(TransformerMixin, BaseEstimator):
             width=self._width(model),
             locality=locality,
             complete=self.complete,
-            connect=self._recommended(model, "connect", False, theta, found),
+            connect=connect,
             theta=None if theta is None else theta * distances.z_unit ** (1.0 - locality),
             max_weight=None if self.max_weight is None else self.max_weight / self._delta(),
             prior=None if prior is None else copies.distinct_pairs(prior) / self._delta(),
@@ -286,11 +285,6 @@ class GraphLearner(TransformerMixin, BaseEstimator):
         self.n_iter_ = 0 if learned.solution is None else learned.solution.n_iter
         self.distances_, self._rows, self.seconds_ = distances, learned.rows, task.progress.seconds
         return self
-
-    def _recommended(self, model, name, plain, theta, found):
-        """A parameter as it was given; None is what the model recommends, and the paper's value where θ or edges are given."""
-        recommended = plain if theta is not None or found.is_given else getattr(model, f"recommended_{name}", plain)
-        return recommended if getattr(self, name) is None else getattr(self, name)
 
     def _width(self, model):
         """How many neighbours the lists have to begin with."""

@@ -65,8 +65,9 @@ def connect(asked: Asked, state: State) -> State:
     else:
         labels = _components(state)
     if labels.max() > 0:
-        why = f"{MAX_ROUNDS} rounds of adding bridges" if asked.distances.can_search else "the allowed edges"
-        warn(f"The graph keeps {labels.max() + 1} components: {why} do not connect them. Allow more edges.")
+        why = f"{MAX_ROUNDS} rounds of adding bridges do not connect them. Ask for more neighbours"
+        why = why if asked.distances.can_search else "the allowed edges do not connect them. Allow more edges"
+        warn(f"The graph keeps {labels.max() + 1} components: {why}.")
     return state
 
 
