@@ -13,6 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from smoothgraph._kernels import copies as kernels
+from smoothgraph.distances import METRICS
 from smoothgraph.parallel import ROWS, Threads, blocks
 
 HANGING_WEIGHT = 1.0  # the largest weight that the log model gives any pair, and the one that two copies alone have
@@ -32,6 +33,10 @@ class Copies:
     @property
     def any(self) -> bool:
         return self.first.size < self.sample_of.size
+
+    @property
+    def n(self) -> int:
+        return self.sample_of.size
 
     @property
     def n_distinct(self) -> int:
@@ -89,6 +94,20 @@ class Copies:
 def no_copies(n: int) -> Copies:
     """Every row is a sample of its own."""
     return Copies(np.arange(n), np.arange(n))
+
+
+def distinct_samples(X, metric: str, *, threads: Threads):
+    """(copies, X without them); of a matrix of distances both the rows and the columns of distinct samples are left.
+
+    Allowed edges, the entries of a sparse matrix of distances, are taken as they are given: nothing is merged.
+    """
+    if metric != "precomputed":
+        copies = find_copies(METRICS[metric].prepare(X), threads=threads)
+        return copies, copies.distinct(X)
+    if sp.issparse(X):
+        return no_copies(X.shape[0]), X
+    copies = find_copies(X, threads=threads)
+    return copies, X[np.ix_(copies.first, copies.first)] if copies.any else X
 
 
 def find_copies(X, *, threads: Threads) -> Copies:

@@ -12,8 +12,8 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from smoothgraph import _checks
-from smoothgraph.copies import HANGING_WEIGHT, Copies, find_copies, no_copies
-from smoothgraph.distances import METRICS, distances_of
+from smoothgraph.copies import HANGING_WEIGHT, Copies, distinct_samples, no_copies
+from smoothgraph.distances import distances_of
 from smoothgraph.fit.task import Learned, Task
 from smoothgraph.graph import count_components, scale_factor
 from smoothgraph.neighbors import find_neighbors
@@ -186,7 +186,8 @@ class GraphLearner(TransformerMixin, BaseEstimator):
         """
         model, X = self._checked(X)
         threads, progress = Threads(self.n_jobs), Progress(self.verbose)
-        copies, distances, found = self._search(model, X, threads, progress)
+        copies, X = self._distinct(X, threads, progress)  # what was only checked, and is not the user's, is freed here
+        distances, found = self._search(model, copies, X, threads, progress)
         return self._learn(model, copies, distances, found, threads, progress)
 
     def fit_transform(self, X, y=None) -> sp.csr_matrix:
@@ -218,35 +219,29 @@ class GraphLearner(TransformerMixin, BaseEstimator):
             _checks.check_prior(self.prior, X.shape[0], X if self.metric == "precomputed" else None)
         return model, X
 
-    def _search(self, model, X, threads, progress):
-        """X → distinct samples → distances → neighbours."""
+    def _distinct(self, X, threads, progress):
+        """X → copies, and X without them."""
         with progress.stage("copies") as say:
             if self.metric == "precomputed":
                 X = _checks.check_squared_distances(X)
             _checks.warn_of_table(X, self.metric, getattr(self, "feature_names_in_", None))
-            copies, X = self._distinct(X, threads)
-            say(f"{copies.n_distinct} distinct samples of {copies.copy_of.size}")
-        with progress.stage("neighbors") as say:
-            distances = distances_of(X, self.metric)
-            del X  # if it is a copy of what was given, the distances have what they need of it
-            neighbors = _checks.lists_of_distinct(self.neighbors, copies)
-            how = {"random_state": self.random_state, "threads": threads, "say": say}
-            return copies, distances, find_neighbors(distances, self._width(model), neighbors, **how)
+            if self.duplicates == "keep":
+                return no_copies(X.shape[0]), X
+            copies, X = distinct_samples(X, self.metric, threads=threads)
+            _checks.check_n_neighbors(self.n_neighbors, copies.n_distinct, copies.n)
+            say(f"{copies.n_distinct} distinct samples of {copies.n}")
+            return copies, X
 
-    def _distinct(self, X, threads):
-        """Copies, and X without them; of distances both the rows and the columns of the distinct samples."""
-        matrix = self.metric == "precomputed"
-        if self.duplicates == "keep" or (matrix and sp.issparse(X)):
-            return no_copies(X.shape[0]), X
-        copies = find_copies(METRICS[self.metric].prepare(X) if self.metric == "cosine" else X, threads=threads)
-        _checks.check_n_neighbors(self.n_neighbors, copies.n_distinct, X.shape[0])
-        X = copies.distinct(X)
-        return copies, np.ascontiguousarray(copies.distinct_columns(X)) if matrix else X
+    def _search(self, model, copies: Copies, X, threads, progress):
+        """X → distances → neighbours."""
+        with progress.stage("neighbors") as say:
+            distances, neighbors = distances_of(X, self.metric), _checks.lists_of_distinct(self.neighbors, copies)
+            how = {"random_state": self.random_state, "threads": threads, "say": say}
+            return distances, find_neighbors(distances, self._width(model), neighbors, **how)
 
     def _learn(self, model, copies: Copies, distances, found, threads, progress) -> "GraphLearner":
         """Neighbours → the graph, by the model."""
-        self.neighbors_, self.recall_ = found.name, found.recall
-        prior = None if self.prior is None else _checks.check_prior(self.prior, copies.copy_of.size)
+        prior = None if self.prior is None else _checks.check_prior(self.prior, copies.n)
         theta = self.theta if self.alpha is None else model.given_theta(self.alpha, self.beta)
         locality, connect = _checks.locality_and_connect(self, model, theta is not None or found.is_given)
         task = Task(
@@ -279,6 +274,7 @@ class GraphLearner(TransformerMixin, BaseEstimator):
             self.n_isolated_ = int(np.count_nonzero(np.diff(weights.indptr) == 0))
             self.n_neighbors_ = learned.weights.nnz / copies.n_distinct
             say(f"{weights.nnz // 2} edges, {self.n_components_} components")
+        self.neighbors_, self.recall_ = task.found.name, task.found.recall
         self.solution_, self.n_incomplete_ = learned.solution, learned.n_incomplete
         self.locality_, self.connect_ = task.locality, task.connect
         unit = distances.z_unit ** (1.0 - task.locality)  # the θ of single nodes have the rest
@@ -339,7 +335,8 @@ def degree_path(X, n_neighbors: Iterable[int], **parameters) -> list[GraphLearne
     models = [learner._checked(X)[0] for learner in learners]
     model, checked = widest._checked(X)
     threads, progress = Threads(widest.n_jobs), Progress(widest.verbose)
-    copies, distances, found = widest._search(model, checked, threads, progress)
+    copies, checked = widest._distinct(checked, threads, progress)
+    distances, found = widest._search(model, copies, checked, threads, progress)
     for learner, own in zip(learners, models, strict=True):
         lists = found.first(learner._width(own))
         learner._learn(own, copies, distances, lists, threads, Progress(learner.verbose, progress.seconds))

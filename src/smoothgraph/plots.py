@@ -205,8 +205,8 @@ def _problem_again(learner):
     from smoothgraph.parallel import Threads
 
     _only_plain("Convergence", learner)
-    threads, width = Threads(learner.n_jobs), int(np.ceil(learner.oversampling * learner.n_neighbors))
-    neighbors = lists_of_distinct(learner.neighbors, learner._copies)
+    width = max(int(np.ceil(learner.oversampling * learner.n_neighbors)), learner.n_neighbors + 1)
+    threads, neighbors = Threads(learner.n_jobs), lists_of_distinct(learner.neighbors, learner._copies)
     how = {"neighbors": neighbors, "random_state": learner.random_state, "threads": threads}
     edges = find_neighbors(learner.distances_, width, **how).edges(threads=threads)
     delta = 1.0 if isinstance(learner.scale, str) else learner.scale_

@@ -1,5 +1,6 @@
 """`learn`, and `demo`: a table in, a graph out."""
 
+from inspect import signature
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -181,7 +182,8 @@ def _model(options: dict[str, Any]):
     """The model that --model names, with those of its parameters that the user has set."""
     from smoothgraph.models import model_of
 
-    own = {name: options[name] for name in MODEL_OPTIONS if options[name] is not None and options[name] is not False}
+    defaults = {name: option.default for name, option in signature(learn).parameters.items()}
+    own = {name: options[name] for name in MODEL_OPTIONS if options[name] != defaults[name]}
     return model_of(options["model"], **own)
 
 

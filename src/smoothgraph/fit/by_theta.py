@@ -11,12 +11,14 @@ from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
 
 from smoothgraph.edges import Edges
 from smoothgraph.fit.connect import connect
 from smoothgraph.fit.solve_certified import solve_certified
-from smoothgraph.fit.state import Asked, State, Support, Terms
+from smoothgraph.fit.state import Asked, State, Support, Terms, mean_neighbors
 from smoothgraph.fit.task import Learned, Task
+from smoothgraph.messages import warn
 from smoothgraph.new_samples import FittedGraph
 from smoothgraph.parallel import Threads
 from smoothgraph.solvers.problem import Solution, Solver
@@ -25,6 +27,7 @@ from smoothgraph.theta import ThetaBounds, node_thetas, theta_bounds
 # Largest θz of a node's nearest neighbour. The weights of such a node are near 1/(2θz), and are found from λ near 2θz: with
 # offsets two of the 16 digits that float64 has are left for them.
 LARGEST_COST = 1e14
+PROMISED_DEGREE = 0.01  # relative error of the number of neighbours from which on there is a warning
 BEYOND_BOUNDS = 10.0  # a search for θ goes this factor beyond the bounds of single nodes, since nodes are not alone
 
 
@@ -74,6 +77,7 @@ def learn_by_theta(model: ThetaModel, task: Task) -> Learned:
     if task.connect:
         with stage("connect") as say:
             state = connect(replace(asked, say=say), state)
+    _warn_of_degree(asked, state)
     return _learned(model, task, asked, state, bounds, asked.solver.finish(state.problem, state.point, task.tol, started))
 
 
@@ -149,6 +153,16 @@ def _theta_range(bounds: ThetaBounds, most: float) -> tuple[float, float]:
     """Where θ is searched for: beyond the bounds of every node alone, nodes no longer change their neighbours."""
     nodes = np.concatenate([bounds.node_lower, bounds.node_upper])
     return nodes.min() / BEYOND_BOUNDS, min(nodes.max() * BEYOND_BOUNDS, most)
+
+
+def _warn_of_degree(asked: Asked, state: State) -> None:
+    """Warn if the graph has not the number of neighbours that was asked for, and say which numbers there are."""
+    n, wanted, reached = state.problem.n, asked.degree, mean_neighbors(state.point, state.bridges)
+    if wanted is None or abs(reached - wanted) <= max(PROMISED_DEGREE * wanted, 2.0 / n):
+        return
+    connected = f" {state.bridges.count} bridges were needed for one component." if state.bridges.count else ""
+    why = "" if state.jump is None else f": {state.jump}"
+    warn(f"Wanted {wanted} neighbours per node, the graph has {reached:.4g}{why}.{connected}", ConvergenceWarning)
 
 
 def _learned(model, task: Task, asked: Asked, state: State, bounds, solution: Solution) -> Learned:

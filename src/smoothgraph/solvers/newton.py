@@ -114,7 +114,7 @@ class _Steps:
         return level
 
     def _alone(self, level, every):
-        """λ and number of neighbours of every so-manieth node alone."""
+        """λ and number of neighbours of every node alone, or of one in so many."""
         begin, end, given = (np.ascontiguousarray(a[::every]) for a in (self.form.begin, self.form.end, self.given))
         lam, n_neighbors = np.empty(begin.size), np.empty(begin.size)
         form = self.form._replace(begin=begin, end=end)

@@ -4,7 +4,7 @@ In: a problem of the log model in its form for kernels, and λ, which is changed
 the `Point` at a λ.
 
 Few of the allowed edges have weight. A sweep looks only at *live* edges: those that can have weight while no λ rises by more
-than a margin. And none does: a node that comes to this limit rests until the live edges are chosen anew.
+than a margin. No λ may pass this limit: a node that reaches it is not moved until live edges are chosen again.
 """
 
 import numpy as np
@@ -18,11 +18,15 @@ from smoothgraph.solvers.work import Work
 LANES, WAVES = 16, 64  # a sweep is WAVES (a power of two) times LANES blocks side by side
 SERIAL_NODES = 5_000  # a sweep of fewer nodes is one block: no two nodes move at the same time
 THREADED_NODES = 80_000  # nodes from which two threads gain more than the barrier after each wave (40 µs) costs
-FEW_SHARE, MANY_SHARE = 0.05, 0.2  # shares of the nodes: up to the first all edges are swept, from the second the live ones
-FEW_NODES = 1000.0  # but so many nodes count as few in any case
+# Shares of the nodes: a round begins with all edges of its nodes if they are at most the first share, and goes over to live
+# edges when more than the second share is pending. FEW_NODES nodes count as few in any case.
+FEW_SHARE, MANY_SHARE, FEW_NODES = 0.05, 0.2, 1000.0
 OVER_RELAX = 1.25  # a node goes so many times the way to its optimum
 LIVE_MARGIN = 0.2  # live edges are those that can have weight while no λ rises by more than this share
-ROUGH_GAP, ROUGH_ROUNDS = 300, 8  # all nodes are swept down to so many times the gap asked for, since nearly all are pending
+ROUGH_GAP_FACTOR, ROUGH_ROUNDS = (
+    300,
+    8,
+)  # the first rounds sweep all nodes: to so many times the gap asked for, or so many rounds
 REST_SHARE = 0.2  # of the gap asked for may be left to the nodes that are still pending
 VISITS = 20  # visits per node on average before something else is tried
 CREEPING_ROUNDS = 40  # rounds of few nodes before something else is tried
@@ -82,10 +86,10 @@ class Sweeps:
         self._round(lam, np.arange(self.n, dtype=np.int32), np.inf, 1.0)
 
     def run(self, lam, tol, max_rounds, changed=None):
-        """Update all nodes, or those `changed`, then the pending ones: far from their optimum, or next to one that was.
+        """Update all nodes, or those `changed`, then the pending ones: they are far from their optimum, or a neighbour was.
 
-        Most nodes rest after a few rounds. It gives up when that takes too many visits, when a few nodes creep, or after
-        `max_rounds` rounds. Returns their number.
+        Most nodes are not pending after a few rounds. It gives up when that takes too many visits, when a few nodes creep, or
+        after `max_rounds` rounds. Returns their number.
         """
         nodes = (np.arange(self.n) if changed is None else np.flatnonzero(changed)).astype(np.int32)
         visits, rounds, creeping, few = VISITS * self.n, 0, CREEPING_ROUNDS, max(FEW_SHARE * self.n, FEW_NODES)
@@ -107,7 +111,7 @@ class Sweeps:
                 visits -= nodes.size
                 creeping -= nodes.size <= few
                 if rough:  # a few outliers may have a large share for long, hence the second condition
-                    rough = share > ROUGH_GAP * tol * self.n and rounds < ROUGH_ROUNDS
+                    rough = share > ROUGH_GAP_FACTOR * tol * self.n and rounds < ROUGH_ROUNDS
                 else:
                     nodes = self._take_pending()
             else:
