@@ -16,6 +16,12 @@ With locality a distance counts local_scaleᵢ·local_scaleⱼ times, and node i
 later in the order of λ/local_scale². It is certified if θ·reachᵢ is at least the largest
 (λᵢ+λⱼ)/(2·local_scaleᵢ·local_scaleⱼ) over those: then one of its two ends answers for every pair outside. Without locality
 the largest is λᵢ, and this is the test above.
+
+Of a million nodes half fail that, because the worst partner of a node may be anywhere. So with locality all nodes get a limit,
+and *possible pairs* are looked for (possible_pairs.py): those that the reach of their ends does not rule out at these limits.
+The few there are become allowed edges if they have z·local_scaleᵢ·local_scaleⱼ < limitᵢ + limitⱼ, and then all nodes count as
+scanned: what a scan finds out of a node is true of them. Only nodes with lists that are too short for partners like
+themselves, θ·local_scale²·reach < λ, need longer lists or a true scan before that: they have too many possible pairs.
 """
 
 from dataclasses import replace
@@ -24,6 +30,7 @@ from functools import partial
 import numpy as np
 
 from smoothgraph._kernels import dual, lists
+from smoothgraph.fit.possible_pairs import possible_pairs
 from smoothgraph.fit.state import Asked, Support
 from smoothgraph.neighbors.lists import keep_nearest, reach
 from smoothgraph.neighbors.queries import pairs_nearer_than
@@ -32,8 +39,8 @@ from smoothgraph.parallel import ROWS, blocks, least_rows
 LIST_FACTOR = 4  # an extension makes the lists of nodes that need it so many times as long
 MAX_EXTENSIONS = 2  # times that lists are extended
 # Pairs are let in up to these factors beyond what is needed, so that λ and θ may still move. Extended lists cost more with
-# every pair, so their factor is the smaller one.
-EXTENSION_SLACK, SCAN_SLACK = 1.03, 1.1
+# every pair, and so does a look for possible pairs, so their factors are the smaller ones.
+EXTENSION_SLACK, LOOK_SLACK, SCAN_SLACK = 1.03, 1.03, 1.1
 # Multiplications that a scan may cost when the lists are approximate: up to the first, half a second, it is the shortest way;
 # up to the second, seconds, it is made where longer lists did not help. Beyond a million samples, where all the rest takes
 # longer too, as many for every million.
@@ -45,7 +52,9 @@ ANY_PATH = np.empty(0, np.int8)  # to `two_hops`: paths need no new edge
 
 def failing_nodes(support: Support, theta: float, lam: np.ndarray) -> np.ndarray:
     """Nodes such that every pair outside the support that may have weight has one of them at an end."""
-    failing = theta * support.edges.reach < _needed(support.local_scale, lam)
+    failing = np.zeros(lam.size, np.bool_)
+    if support.scanned is None or not support.scanned.all():
+        failing = theta * support.edges.reach < _needed(support.local_scale, lam)
     if support.scanned is not None and support.scan_limits is not None:
         failing &= ~support.scanned
         failing |= lam > 2.0 * theta * support.scan_limits
@@ -58,6 +67,11 @@ def _needed(local_scale, lam):
         return lam
     order = np.argsort(lam / local_scale**2, kind="stable")
     return 0.5 * dual.largest_partners(order, local_scale, lam) / local_scale
+
+
+def _own_level(local_scale, lam):
+    """θ·reach that a node needs among partners with a λ and a local scale like its own."""
+    return lam if local_scale is None else lam / local_scale**2
 
 
 class Growth:
@@ -74,8 +88,10 @@ class Growth:
         n = asked.distances.n
         extendable = extensions < MAX_EXTENSIONS and support.width < n - 1
         work = float(self.too_short.size) * n * (asked.distances.n_features + 60)
-        affordable = (CHEAP_SCAN if extendable else DEAR_SCAN) * max(1.0, n / 1e6)
-        self.way = "scan" if asked.is_exact or work <= affordable else "extend" if extendable else None
+        self.affordable = asked.is_exact or work <= (CHEAP_SCAN if extendable else DEAR_SCAN) * max(1.0, n / 1e6)
+        self.way = "scan" if self.affordable else "extend" if extendable else None
+        if self.way is None and support.local_scale is not None and failing.size > self.too_short.size:
+            self.way = "scan"  # of the other failing nodes
 
     def grow(self) -> Support | None:
         """The larger support; None if a scan found too many pairs."""
@@ -86,7 +102,7 @@ class Growth:
         distances, support, nodes = self.asked.distances, self.support, self.too_short
         width = min(LIST_FACTOR ** (self.extensions + 1) * support.width, distances.n - 1)
         found, z = np.empty((nodes.size, width), np.int32), np.empty((nodes.size, width), distances.dtype)
-        within = EXTENSION_SLACK * _needed(support.local_scale, self.lam)[nodes] / self.theta
+        within = EXTENSION_SLACK * _own_level(support.local_scale, self.lam)[nodes] / self.theta
         for rows in blocks(nodes.size, ROWS):
             found[rows], z[rows] = self._nearest_of_two_hops(nodes[rows], within[rows], width)
         full = found[:, -1] >= 0  # there may be other samples beyond the last
@@ -103,38 +119,60 @@ class Growth:
         return keep_nearest(nodes, found, z, width, threads=threads)
 
     def _scan(self):
-        """Let in every pair that may have weight: of nodes with short lists and any sample, of other failing and scanned nodes.
+        """Let in every pair that may have weight, of those that are not known to have none.
 
         The limits of all other nodes stay, since the scanned nodes were compared with them up to these limits.
         """
-        n, support, nodes = self.asked.distances.n, self.support, self.failing
-        scanned, limits = np.zeros(n, np.bool_), SCAN_SLACK * np.maximum(self.lam, 0.0) / (2.0 * self.theta)
+        support, threads = self.support, self.asked.threads
+        slack = SCAN_SLACK if support.local_scale is None else LOOK_SLACK
+        scanned, limits = np.zeros(self.lam.size, np.bool_), slack * np.maximum(self.lam, 0.0) / (2.0 * self.theta)
         if support.scanned is not None and support.scan_limits is not None:
             scanned, before = support.scanned.copy(), support.scan_limits.copy()
-            before[nodes] = np.maximum(before, limits)[nodes]
+            before[self.failing] = np.maximum(before, limits)[self.failing]
             limits = before
-        local_scale = np.ones(n) if support.local_scale is None else support.local_scale
-        most = max(MAX_PAIRS_PER_NODE * n, MAX_PAIRS)
-        near = partial(pairs_nearer_than, self.asked.distances, limits=limits, local_scale=local_scale, most=most)
-        others = np.setdiff1d(nodes, self.too_short)
-        threads = self.asked.threads
-        found = (
-            near(self.too_short, threads=threads),
-            near(others, among=np.flatnonzero(scanned).astype(np.int32), threads=threads),
-        )
+        found = self._near_pairs(scanned, limits) if support.local_scale is None else self._local_pairs(scanned, limits)
         if any(pairs is None for pairs in found):
             return None
-        scanned[self.too_short] = True
         pairs = (np.concatenate(both) for both in zip(*found, strict=True))
         grown = support.with_edges(support.edges.add_pairs(*pairs, threads=threads), threads)
         return replace(grown, scanned=scanned, scan_limits=limits)
 
+    def _near_pairs(self, scanned, limits):
+        """Pairs of nodes with short lists and any sample, of other failing and scanned nodes. Marks the `scanned` in place."""
+        near = partial(pairs_nearer_than, self.asked.distances, limits=limits, local_scale=None, most=self._most_pairs())
+        threads, others = self.asked.threads, np.setdiff1d(self.failing, self.too_short)
+        among = np.flatnonzero(scanned).astype(np.int32)
+        scanned[self.too_short] = True
+        return near(self.too_short, threads=threads), near(others, among=among, threads=threads)
+
+    def _local_pairs(self, scanned, limits):
+        """With locality: pairs of nodes with short lists and any sample, possible pairs of all other nodes, at first, then of
+        the failing ones. Marks the `scanned` in place."""
+        distances, support, threads, most = self.asked.distances, self.support, self.asked.threads, self._most_pairs()
+        compared = self.too_short if self.affordable else self.too_short[:0]
+        looking = np.arange(distances.n, dtype=np.int32) if support.scanned is None else self.failing
+        looking = np.setdiff1d(looking, compared)
+        scanned[looking], scanned[self.too_short] = True, self.affordable
+        how = {"alone": support.scanned is not None, "is_exact": self.asked.is_exact, "threads": threads}
+        return (
+            pairs_nearer_than(distances, compared, limits, support.local_scale, most, threads=threads),
+            possible_pairs(distances, support.edges, looking, limits, support.local_scale, most, **how),
+        )
+
+    def _most_pairs(self):
+        return max(MAX_PAIRS_PER_NODE * self.asked.distances.n, MAX_PAIRS)
+
 
 def _too_short(support, failing, theta, lam):
-    """The failing nodes with lists that are too short. The others reach far enough: only their scan limit was passed."""
+    """The failing nodes with lists that are too short, with locality even for partners like themselves.
+
+    Of the others the scan limit was passed, or their lists are too short for the worst partner only.
+    """
+    if support.local_scale is not None:
+        short = theta * support.edges.reach[failing] < _own_level(support.local_scale, lam)[failing]
+        return failing[short if support.scanned is None else short & ~support.scanned[failing]]
     if support.scanned is None:
         return failing
     risen = ~support.scanned[failing] & (lam[failing] > 2.0 * theta * support.scan_limits[failing])
-    if risen.any():  # with locality it takes a while to tell
-        risen &= theta * support.edges.reach[failing] >= _needed(support.local_scale, lam)[failing]
+    risen &= theta * support.edges.reach[failing] >= lam[failing]
     return failing[~risen]
