@@ -94,4 +94,4 @@ def scale_edges(first, last, indptr, indices, z, local_scale, out):
     """z·local_scaleᵢ·local_scaleⱼ of every entry."""
     for i in range(first, last):
         for e in range(indptr[i], indptr[i + 1]):
-            out[e] = z[e] * local_scale[i] * local_scale[indices[e]]
+            out[e] = z[e] * (local_scale[i] * local_scale[indices[e]])  # the same bits at both ends

@@ -12,36 +12,33 @@ LIMIT, SCALE, REACH, RATIO = range(4)  # columns of `ends`
 
 
 @compiled
-def level(ends, i):
-    """The scaled squared distance up to which the list of node i is complete, among nodes of its own local scale."""
-    return ends[i, SCALE] * ends[i, SCALE] * ends[i, REACH]
+def harmless_scales(ends, i):
+    """From which local scale to which other nodes of at least the ratio of node i make no possible pair with it.
 
-
-@compiled
-def harmless_levels(ends, i):
-    """From which level to which other nodes of at least the ratio of node i make no possible pair with it; none if (inf, 0)."""
+    None do if this is (inf, 0).
+    """
     ratio = ends[i, RATIO] * (1.0 - 1e-9)  # room for rounding
     if not ratio >= 1.0:
         return np.inf, 0.0
-    spread = (ratio + np.sqrt(ratio * ratio - 1.0)) ** 2
-    return level(ends, i) / spread, level(ends, i) * spread
+    spread = ratio + np.sqrt(ratio * ratio - 1.0)
+    return ends[i, SCALE] / spread, ends[i, SCALE] * spread
 
 
 @compiled
-def level_ranges(first, last, indptr, indices, ends, lowest, highest):
-    """The lowest and the highest level of each node's neighbours."""
+def scale_ranges(first, last, indptr, indices, ends, lowest, highest):
+    """The smallest and the largest local scale of each node's neighbours."""
     for m in range(first, last):
         lowest[m], highest[m] = np.inf, 0.0
         for e in range(indptr[m], indptr[m + 1]):
-            value = level(ends, indices[e])
-            lowest[m], highest[m] = min(lowest[m], value), max(highest[m], value)
+            scale = ends[indices[e], SCALE]
+            lowest[m], highest[m] = min(lowest[m], scale), max(highest[m], scale)
 
 
 @compiled
 def possible_two_hops(nodes, indptr, indices, ends, lowest, highest):
     """The possible pairs (i, j) of i in `nodes` and j a neighbour of a neighbour, of at least the ratio of i, but no edge of i.
 
-    `lowest` and `highest` are the level ranges: most neighbours have no other neighbours than harmless ones.
+    `lowest` and `highest` are the scale ranges: most neighbours have no other neighbours than harmless ones.
     """
     left, right = np.empty(1024, np.int32), np.empty(1024, np.int32)
     seen = np.full(ends.shape[0], -1, np.int32)
@@ -49,7 +46,7 @@ def possible_two_hops(nodes, indptr, indices, ends, lowest, highest):
     for i in nodes:
         if ends[i, REACH] == np.inf:  # every pair is an edge
             continue
-        low, high = harmless_levels(ends, i)
+        low, high = harmless_scales(ends, i)
         for e in range(indptr[i], indptr[i + 1]):
             m = indices[e]
             if lowest[m] >= low and highest[m] <= high:
@@ -74,18 +71,17 @@ def possible_two_hops(nodes, indptr, indices, ends, lowest, highest):
 
 @compiled
 def possible_anywhere(nodes, indptr, indices, ends, order, limits, scales, reaches):
-    """The same with j any node. `order` sorts the nodes by level, and the last three are columns of `ends` in this order."""
+    """The same with j any node. `order` sorts the nodes by local scale; the last three are columns of `ends` in this order."""
     n = order.size
     left, right = np.empty(n, np.int32), np.empty(n, np.int32)
-    levels = scales * scales * reaches
     count = 0
     for i in nodes:
         if ends[i, REACH] == np.inf:
             continue
-        low, high = harmless_levels(ends, i)
+        low, high = harmless_scales(ends, i)
         if count + n > left.size:
             left, right = with_twice_the_room(left, count), with_twice_the_room(right, count)
-        below, above = (np.searchsorted(levels, low), np.searchsorted(levels, high, side="right")) if high > 0.0 else (0, 0)
+        below, above = (np.searchsorted(scales, low), np.searchsorted(scales, high, side="right")) if high > 0.0 else (0, 0)
         for begin, end in ((0, below), (above, n)):
             for first in range(begin, end, CHUNK):
                 last = min(first + CHUNK, end)

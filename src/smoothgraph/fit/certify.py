@@ -12,16 +12,16 @@ Where lists would be too long, a node is *scanned*: it is compared with every sa
 become allowed edges, the limits being somewhat more than λ/(2θ). All others have θz ≥ (λᵢ+λⱼ)/2 as long as no λ is above
 2θ·limit. Nodes whose λ rose above that fail.
 
-With locality a distance counts local_scaleᵢ·local_scaleⱼ times, and node i answers for its pairs with the nodes that come no
-later in the order of λ/local_scale². It is certified if θ·reachᵢ is at least the largest
-(λᵢ+λⱼ)/(2·local_scaleᵢ·local_scaleⱼ) over those: then one of its two ends answers for every pair outside. Without locality
-the largest is λᵢ, and this is the test above.
+With locality a distance counts sᵢsⱼ times, s the local scales. Let qᵢ = θ·sᵢ²·reachᵢ/λᵢ, and take a pair outside with qᵢ ≤ qⱼ:
+(λᵢ+λⱼ)/2 ≤ θ·(sᵢ²·reachᵢ + sⱼ²·reachⱼ)/(2qᵢ) ≤ θ·max(reach)·(sᵢ² + sⱼ²)/(2qᵢ), which is at most θ·sᵢsⱼ·max(reach), and the
+weight 0, if qᵢ ≥ ½(sᵢ/sⱼ + sⱼ/sᵢ). So nodes are certified for which this holds with the smallest and the largest of all scales
+in place of sⱼ. Where all scales are the same it is the test above.
 
-Of a million nodes half fail that, because the worst partner of a node may be anywhere. So with locality all nodes get a limit,
-and *possible pairs* are looked for (possible_pairs.py): those that the reach of their ends does not rule out at these limits.
-The few there are become allowed edges if they have z·local_scaleᵢ·local_scaleⱼ < limitᵢ + limitⱼ, and then all nodes count as
-scanned: what a scan finds out of a node is true of them. Only nodes with lists that are too short for partners like
-themselves, θ·local_scale²·reach < λ, need longer lists or a true scan before that: they have too many possible pairs.
+Of a million nodes nearly all fail that, because the worst partner of a node may be anywhere. So with locality all nodes get a
+limit, and *possible pairs* are looked for (possible_pairs.py): those that the reach of their ends does not rule out at these
+limits. The few with z·sᵢsⱼ < limitᵢ + limitⱼ become allowed edges, and then all nodes count as scanned: what a scan says of a
+node's pairs is true of theirs. Only nodes with qᵢ < 1, of which the lists are too short even for partners like themselves, have
+many possible pairs: they get longer lists or a true scan before that.
 """
 
 from dataclasses import replace
@@ -29,7 +29,7 @@ from functools import partial
 
 import numpy as np
 
-from smoothgraph._kernels import dual, lists
+from smoothgraph._kernels import lists
 from smoothgraph.fit.possible_pairs import possible_pairs
 from smoothgraph.fit.state import Asked, Support
 from smoothgraph.neighbors.lists import keep_nearest, reach
@@ -40,7 +40,7 @@ LIST_FACTOR = 4  # an extension makes the lists of nodes that need it so many ti
 MAX_EXTENSIONS = 2  # times that lists are extended
 # Pairs are let in up to these factors beyond what is needed, so that λ and θ may still move. Extended lists cost more with
 # every pair, and so does a look for possible pairs, so their factors are the smaller ones.
-EXTENSION_SLACK, LOOK_SLACK, SCAN_SLACK = 1.03, 1.03, 1.1
+EXTENSION_SLACK, LOOK_SLACK, SCAN_SLACK = 1.03, 1.01, 1.1
 # Multiplications that a scan may cost when the lists are approximate: up to the first, half a second, it is the shortest way;
 # up to the second, seconds, it is made where longer lists did not help. Beyond a million samples, where all the rest takes
 # longer too, as many for every million.
@@ -65,12 +65,12 @@ def _needed(local_scale, lam):
     """θ·reach from which on a node is certified."""
     if local_scale is None:
         return lam
-    order = np.argsort(lam / local_scale**2, kind="stable")
-    return 0.5 * dual.largest_partners(order, local_scale, lam) / local_scale
+    worst = np.maximum(local_scale / local_scale.min(), local_scale.max() / local_scale)
+    return _own_needed(local_scale, lam) * 0.5 * (worst + 1.0 / worst)
 
 
-def _own_level(local_scale, lam):
-    """θ·reach that a node needs among partners with a λ and a local scale like its own."""
+def _own_needed(local_scale, lam):
+    """θ·reach that a node needs among partners with a local scale like its own."""
     return lam if local_scale is None else lam / local_scale**2
 
 
@@ -102,13 +102,12 @@ class Growth:
         distances, support, nodes = self.asked.distances, self.support, self.too_short
         width = min(LIST_FACTOR ** (self.extensions + 1) * support.width, distances.n - 1)
         found, z = np.empty((nodes.size, width), np.int32), np.empty((nodes.size, width), distances.dtype)
-        within = EXTENSION_SLACK * _own_level(support.local_scale, self.lam)[nodes] / self.theta
+        within = EXTENSION_SLACK * _own_needed(support.local_scale, self.lam)[nodes] / self.theta
         for rows in blocks(nodes.size, ROWS):
             found[rows], z[rows] = self._nearest_of_two_hops(nodes[rows], within[rows], width)
         full = found[:, -1] >= 0  # there may be other samples beyond the last
         within[full] = np.minimum(within, reach(found, z, distances.n))[full]
-        threads = self.asked.threads
-        return support.with_edges(support.edges.add_lists(nodes, found, z, within, threads=threads), threads)
+        return support.add_lists(nodes, found, z, within, threads=self.asked.threads)
 
     def _nearest_of_two_hops(self, nodes, within, width):
         distances, edges, threads = self.asked.distances, self.support.edges, self.asked.threads
@@ -124,7 +123,7 @@ class Growth:
         The limits of all other nodes stay, since the scanned nodes were compared with them up to these limits.
         """
         support, threads = self.support, self.asked.threads
-        slack = SCAN_SLACK if support.local_scale is None else LOOK_SLACK
+        slack = LOOK_SLACK if support.local_scale is not None and support.scanned is None else SCAN_SLACK
         scanned, limits = np.zeros(self.lam.size, np.bool_), slack * np.maximum(self.lam, 0.0) / (2.0 * self.theta)
         if support.scanned is not None and support.scan_limits is not None:
             scanned, before = support.scanned.copy(), support.scan_limits.copy()
@@ -134,8 +133,7 @@ class Growth:
         if any(pairs is None for pairs in found):
             return None
         pairs = (np.concatenate(both) for both in zip(*found, strict=True))
-        grown = support.with_edges(support.edges.add_pairs(*pairs, threads=threads), threads)
-        return replace(grown, scanned=scanned, scan_limits=limits)
+        return replace(support.add_pairs(*pairs, threads=threads), scanned=scanned, scan_limits=limits)
 
     def _near_pairs(self, scanned, limits):
         """Pairs of nodes with short lists and any sample, of other failing and scanned nodes. Marks the `scanned` in place."""
@@ -146,17 +144,23 @@ class Growth:
         return near(self.too_short, threads=threads), near(others, among=among, threads=threads)
 
     def _local_pairs(self, scanned, limits):
-        """With locality: pairs of nodes with short lists and any sample, possible pairs of all other nodes, at first, then of
-        the failing ones. Marks the `scanned` in place."""
+        """The same with locality: pairs of nodes with short lists and any sample, and possible pairs of the other nodes.
+
+        All of these look at first, later those that fail. Nodes with short lists look too where no scan is affordable.
+        """
         distances, support, threads, most = self.asked.distances, self.support, self.asked.threads, self._most_pairs()
         compared = self.too_short if self.affordable else self.too_short[:0]
-        looking = np.arange(distances.n, dtype=np.int32) if support.scanned is None else self.failing
-        looking = np.setdiff1d(looking, compared)
+        looks = np.ones(distances.n, np.bool_)
+        if support.scanned is not None:
+            looks = np.isin(np.arange(distances.n), self.failing)
+        looks[compared] = False
+        looking = np.flatnonzero(looks).astype(np.int32)
         scanned[looking], scanned[self.too_short] = True, self.affordable
-        how = {"alone": support.scanned is not None, "is_exact": self.asked.is_exact, "threads": threads}
+        alone, is_exact, local_scale = support.scanned is not None, self.asked.is_exact, support.local_scale
+        look = partial(possible_pairs, distances, support.edges, alone=alone, is_exact=is_exact)
         return (
-            pairs_nearer_than(distances, compared, limits, support.local_scale, most, threads=threads),
-            possible_pairs(distances, support.edges, looking, limits, support.local_scale, most, **how),
+            pairs_nearer_than(distances, compared, limits, local_scale, most, threads=threads),
+            look(looking, limits, local_scale, most, threads=threads),
         )
 
     def _most_pairs(self):
@@ -169,7 +173,7 @@ def _too_short(support, failing, theta, lam):
     Of the others the scan limit was passed, or their lists are too short for the worst partner only.
     """
     if support.local_scale is not None:
-        short = theta * support.edges.reach[failing] < _own_level(support.local_scale, lam)[failing]
+        short = theta * support.edges.reach[failing] < _own_needed(support.local_scale, lam)[failing]
         return failing[short if support.scanned is None else short & ~support.scanned[failing]]
     if support.scanned is None:
         return failing

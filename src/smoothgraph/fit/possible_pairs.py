@@ -1,17 +1,16 @@
 """Pairs that may have weight for all that lists and local scales tell, found without looking at every pair of samples.
 
-In: allowed edges with the reach of every node, local scales s, and limits l. Out: the pairs with z·sᵢ·sⱼ < lᵢ + lⱼ that are
-not among the edges.
+In: allowed edges with the reach of every node, local scales s, and limits l. Out: the pairs with z·sᵢ·sⱼ < lᵢ + lⱼ that are not
+among the edges.
 
 Such a pair is at least max(reach) apart. It is *possible* if sᵢsⱼ·max(reachᵢ, reachⱼ) < lᵢ + lⱼ, and only possible pairs need
-be measured. They are few, and most nodes can be told to have none. Let the level of a node be vᵢ = sᵢ²·reachᵢ and its ratio
-qᵢ = vᵢ/(2lᵢ), and let 1 ≤ qᵢ ≤ qⱼ. Then lᵢ + lⱼ ≤ (vᵢ + vⱼ)/(2qᵢ), while sᵢsⱼ·max(reachᵢ, reachⱼ) ≥ √(vᵢvⱼ). So the pair can
-be possible only if
+be measured. They are few, and most nodes can be told to have none. Let qᵢ = sᵢ²·reachᵢ/(2lᵢ) be the ratio of a node, and let
+1 ≤ qᵢ ≤ qⱼ. Then lᵢ + lⱼ ≤ (sᵢ² + sⱼ²)·max(reachᵢ, reachⱼ)/(2qᵢ), so that the pair can be possible only if
 
-    ½(√(vⱼ/vᵢ) + √(vᵢ/vⱼ)) > qᵢ,    that is, vⱼ is not from vᵢ/κᵢ to vᵢκᵢ,    √κᵢ = qᵢ + √(qᵢ² − 1).
+    ½(sᵢ/sⱼ + sⱼ/sᵢ) > qᵢ,    that is, if sⱼ is not from sᵢ/κᵢ to sᵢκᵢ,    κᵢ = qᵢ + √(qᵢ² − 1).
 
-Levels are what local scales make even, so that few nodes are outside. The end with the smaller ratio looks for the pair; if its
-ratio is below 1 it looks at all nodes.
+Near nodes have similar local scales, so that few are outside. The end with the smaller ratio looks for the pair; if its ratio
+is below 1 it looks at all nodes.
 
 With exact lists all nodes are looked at, and nothing is left out. With approximate ones, the neighbours of neighbours: what is
 little farther away than a list reaches is among them as far as the lists are right.
@@ -41,7 +40,7 @@ def possible_pairs(
     ends[:, 0], ends[:, 1], ends[:, 2] = limits, local_scale, edges.reach
     with np.errstate(divide="ignore", invalid="ignore"):
         ends[:, 3] = 0.0 if alone else np.nan_to_num(local_scale**2 * edges.reach / (2.0 * limits), posinf=np.inf)
-    find, at_once = (_anywhere(edges, ends), ANYWHERE_ROWS) if is_exact else (_two_hops(edges, ends, threads), TWO_HOPS_ROWS)
+    find = _anywhere(edges, ends) if is_exact else _two_hops(edges, ends, alone, threads)
 
     def measured(part):
         i, j = find(part)
@@ -52,23 +51,24 @@ def possible_pairs(
     found = [(np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0, distances.dtype))]
     for rows in blocks(len(nodes), NODES_AT_ONCE):
         some = nodes[rows]
-        found += threads.map(lambda part, some=some: measured(some[part]), len(some), at_once)
+        found += threads.map(lambda part, some=some: measured(some[part]), len(some), ANYWHERE_ROWS if is_exact else TWO_HOPS_ROWS)
         if sum(pairs[0].size for pairs in found) > most:
             return None
     return tuple(np.concatenate(parts) for parts in zip(*found, strict=True))
 
 
-def _two_hops(edges, ends, threads):
+def _two_hops(edges, ends, alone, threads):
     """A function from nodes to their possible pairs with neighbours of neighbours."""
     indptr, indices = edges.indptr, edges.indices
-    lowest, highest = np.empty(edges.n), np.empty(edges.n)
-    threads.rows(kernels.level_ranges, edges.n, indptr, indices, ends, lowest, highest)
+    lowest, highest = np.zeros(edges.n), np.zeros(edges.n)
+    if not alone:  # else no range of scales is harmless
+        threads.rows(kernels.scale_ranges, edges.n, indptr, indices, ends, lowest, highest)
     return lambda nodes: kernels.possible_two_hops(nodes, indptr, indices, ends, lowest, highest)
 
 
 def _anywhere(edges, ends):
     """A function from nodes to their possible pairs."""
     indptr, indices = edges.indptr, edges.indices
-    order = np.argsort(ends[:, 1] ** 2 * ends[:, 2], kind="stable").astype(np.int32)
+    order = np.argsort(ends[:, 1], kind="stable").astype(np.int32)
     limits, local_scale, reach = (np.ascontiguousarray(ends[order, column]) for column in range(3))
     return lambda nodes: kernels.possible_anywhere(nodes, indptr, indices, ends, order, limits, local_scale, reach)
