@@ -21,10 +21,9 @@ import numpy as np
 from smoothgraph._kernels import possible as kernels
 from smoothgraph.distances import Distances
 from smoothgraph.edges import Edges
-from smoothgraph.parallel import ROWS, Threads, blocks
+from smoothgraph.parallel import ROWS, Threads
 
 TWO_HOPS_ROWS, ANYWHERE_ROWS = 8 * ROWS, 64  # nodes whose possible pairs are in memory together, in each thread
-NODES_AT_ONCE = 64 * ROWS  # nodes after which the pairs are counted
 
 
 def possible_pairs(
@@ -41,19 +40,18 @@ def possible_pairs(
     with np.errstate(divide="ignore", invalid="ignore"):
         ends[:, 3] = 0.0 if alone else np.nan_to_num(local_scale**2 * edges.reach / (2.0 * limits), posinf=np.inf)
     find = _anywhere(edges, ends) if is_exact else _two_hops(edges, ends, alone, threads)
+    at_once = ANYWHERE_ROWS if is_exact else TWO_HOPS_ROWS
 
-    def measured(part):
-        i, j = find(part)
+    def measured(rows):
+        i, j = find(nodes[rows])
         z = distances.of_pairs(i, j, threads=threads)
         near = z * local_scale[i] * local_scale[j] < limits[i] + limits[j]
         return i[near], j[near], z[near]
 
     found = [(np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0, distances.dtype))]
-    for rows in blocks(len(nodes), NODES_AT_ONCE):
-        some = nodes[rows]
-        found += threads.map(lambda part, some=some: measured(some[part]), len(some), ANYWHERE_ROWS if is_exact else TWO_HOPS_ROWS)
-        if sum(pairs[0].size for pairs in found) > most:
-            return None
+    found += threads.map(measured, len(nodes), at_once)
+    if sum(pairs[0].size for pairs in found) > most:
+        return None
     return tuple(np.concatenate(parts) for parts in zip(*found, strict=True))
 
 
