@@ -1,6 +1,7 @@
 """Possible pairs: pairs outside the lists of both of their ends that may have weight for all that is known of the ends.
 
-What is known of node i is row i of `ends`: its limit, local scale, reach and ratio; fit/possible_pairs.py has the mathematics.
+What is known of node i is row i of `ends`: its limit, local scale, reach and ratio; fit/possible_pairs.py has the mathematics,
+and says what levels are.
 """
 
 import numpy as np
@@ -9,36 +10,37 @@ from smoothgraph._kernels.decorators import compiled
 from smoothgraph._kernels.lists import CHUNK, contains, with_twice_the_room
 
 LIMIT, SCALE, REACH, RATIO = range(4)  # columns of `ends`
+ROUNDED_UP = 1.0 + 1e-9  # room for rounding
 
 
 @compiled
-def harmless_scales(ends, i):
-    """From which local scale to which other nodes of at least the ratio of node i make no possible pair with it.
+def harmless_levels(ends, i):
+    """From which level to which other nodes of at least the ratio of node i make no possible pair with it.
 
     None do if this is (inf, 0).
     """
-    ratio = ends[i, RATIO] * (1.0 - 1e-9)  # room for rounding
+    ratio = ends[i, RATIO]
     if not ratio >= 1.0:
         return np.inf, 0.0
-    spread = ratio + np.sqrt(ratio * ratio - 1.0)
-    return ends[i, SCALE] / spread, ends[i, SCALE] * spread
+    level, spread = ends[i, SCALE] ** 2 * ends[i, REACH], (ratio + np.sqrt(ratio * ratio - 1.0)) ** 2
+    return level / spread * ROUNDED_UP, level * spread / ROUNDED_UP
 
 
 @compiled
-def scale_ranges(first, last, indptr, indices, ends, lowest, highest):
-    """The smallest and the largest local scale of each node's neighbours."""
+def level_ranges(first, last, indptr, indices, levels, lowest, highest):
+    """The lowest and the highest level of each node's neighbours."""
     for m in range(first, last):
         lowest[m], highest[m] = np.inf, 0.0
         for e in range(indptr[m], indptr[m + 1]):
-            scale = ends[indices[e], SCALE]
-            lowest[m], highest[m] = min(lowest[m], scale), max(highest[m], scale)
+            level = levels[indices[e]]
+            lowest[m], highest[m] = min(lowest[m], level), max(highest[m], level)
 
 
 @compiled
 def possible_two_hops(nodes, indptr, indices, ends, lowest, highest):
     """The possible pairs (i, j) of i in `nodes` and j a neighbour of a neighbour, of at least the ratio of i, but no edge of i.
 
-    `lowest` and `highest` are the scale ranges: most neighbours have no other neighbours than harmless ones.
+    `lowest` and `highest` are the level ranges: most neighbours have no other neighbours than harmless ones.
     """
     left, right = np.empty(1024, np.int32), np.empty(1024, np.int32)
     seen = np.full(ends.shape[0], -1, np.int32)
@@ -46,7 +48,7 @@ def possible_two_hops(nodes, indptr, indices, ends, lowest, highest):
     for i in nodes:
         if ends[i, REACH] == np.inf:  # every pair is an edge
             continue
-        low, high = harmless_scales(ends, i)
+        low, high = harmless_levels(ends, i)
         for e in range(indptr[i], indptr[i + 1]):
             m = indices[e]
             if lowest[m] >= low and highest[m] <= high:
@@ -70,18 +72,18 @@ def possible_two_hops(nodes, indptr, indices, ends, lowest, highest):
 
 
 @compiled
-def possible_anywhere(nodes, indptr, indices, ends, order, limits, scales, reaches):
-    """The same with j any node. `order` sorts the nodes by local scale; the last three are columns of `ends` in this order."""
+def possible_anywhere(nodes, indptr, indices, ends, order, levels, limits, scales, reaches):
+    """The same with j any node. `order` sorts the nodes by level; `levels` and columns of `ends` are in this order."""
     n = order.size
     left, right = np.empty(n, np.int32), np.empty(n, np.int32)
     count = 0
     for i in nodes:
         if ends[i, REACH] == np.inf:
             continue
-        low, high = harmless_scales(ends, i)
+        low, high = harmless_levels(ends, i)
         if count + n > left.size:
             left, right = with_twice_the_room(left, count), with_twice_the_room(right, count)
-        below, above = (np.searchsorted(scales, low), np.searchsorted(scales, high, side="right")) if high > 0.0 else (0, 0)
+        below, above = (np.searchsorted(levels, low), np.searchsorted(levels, high, side="right")) if high > 0.0 else (0, 0)
         for begin, end in ((0, below), (above, n)):
             for first in range(begin, end, CHUNK):
                 last = min(first + CHUNK, end)

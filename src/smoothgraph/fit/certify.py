@@ -46,6 +46,7 @@ EXTENSION_SLACK, LOOK_SLACK, SCAN_SLACK = 1.03, 1.01, 1.1
 # longer too, as many for every million.
 CHEAP_SCAN, DEAR_SCAN = 6e10, 2e11
 MAX_PAIRS_PER_NODE, MAX_PAIRS = 50, 10_000_000  # a scan that finds more than both gives up: n copies have n² pairs with weight
+SHORTEST_RATIO = 0.95  # with locality lists of a smaller θ·local_scale²·reach/λ are too short to look for possible pairs
 MAX_TWO_HOPS = 1024  # neighbours of neighbours that a node looks at for a longer list, at the least
 ANY_PATH = np.empty(0, np.int8)  # to `two_hops`: paths need no new edge
 
@@ -173,7 +174,7 @@ def _too_short(support, failing, theta, lam):
     Of the others the scan limit was passed, or their lists are too short for the worst partner only.
     """
     if support.local_scale is not None:
-        short = theta * support.edges.reach[failing] < _own_needed(support.local_scale, lam)[failing]
+        short = theta * support.edges.reach[failing] < SHORTEST_RATIO * _own_needed(support.local_scale, lam)[failing]
         return failing[short if support.scanned is None else short & ~support.scanned[failing]]
     if support.scanned is None:
         return failing

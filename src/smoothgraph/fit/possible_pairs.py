@@ -4,13 +4,14 @@ In: allowed edges with the reach of every node, local scales s, and limits l. Ou
 among the edges.
 
 Such a pair is at least max(reach) apart. It is *possible* if sᵢsⱼ·max(reachᵢ, reachⱼ) < lᵢ + lⱼ, and only possible pairs need
-be measured. They are few, and most nodes can be told to have none. Let qᵢ = sᵢ²·reachᵢ/(2lᵢ) be the ratio of a node, and let
-1 ≤ qᵢ ≤ qⱼ. Then lᵢ + lⱼ ≤ (sᵢ² + sⱼ²)·max(reachᵢ, reachⱼ)/(2qᵢ), so that the pair can be possible only if
+be measured. They are few, and most nodes can be told to have none. Let vᵢ = sᵢ²·reachᵢ be the level of a node, qᵢ = vᵢ/(2lᵢ)
+its ratio, and let 1 ≤ qᵢ ≤ qⱼ. Then lᵢ + lⱼ ≤ (vᵢ + vⱼ)/(2qᵢ), while sᵢsⱼ·max(reachᵢ, reachⱼ) ≥ √(vᵢvⱼ). So the pair can be
+possible only if
 
-    ½(sᵢ/sⱼ + sⱼ/sᵢ) > qᵢ,    that is, if sⱼ is not from sᵢ/κᵢ to sᵢκᵢ,    κᵢ = qᵢ + √(qᵢ² − 1).
+    ½(√(vⱼ/vᵢ) + √(vᵢ/vⱼ)) > qᵢ,    that is, if vⱼ is not from vᵢ/κᵢ to vᵢκᵢ,    √κᵢ = qᵢ + √(qᵢ² − 1).
 
-Near nodes have similar local scales, so that few are outside. The end with the smaller ratio looks for the pair; if its ratio
-is below 1 it looks at all nodes.
+Local scales make levels even, so that few are outside. The end with the smaller ratio looks for the pair; if its ratio is below
+1 it looks at all nodes.
 
 With exact lists all nodes are looked at, and nothing is left out. With approximate ones, the neighbours of neighbours: what is
 little farther away than a list reaches is among them as far as the lists are right.
@@ -58,15 +59,17 @@ def possible_pairs(
 def _two_hops(edges, ends, alone, threads):
     """A function from nodes to their possible pairs with neighbours of neighbours."""
     indptr, indices = edges.indptr, edges.indices
-    lowest, highest = np.zeros(edges.n), np.zeros(edges.n)
-    if not alone:  # else no range of scales is harmless
-        threads.rows(kernels.scale_ranges, edges.n, indptr, indices, ends, lowest, highest)
+    levels = ends[:, 1] ** 2 * ends[:, 2]
+    lowest, highest = np.zeros_like(levels), np.zeros_like(levels)
+    if not alone:  # else no range of levels is harmless
+        threads.rows(kernels.level_ranges, edges.n, indptr, indices, levels, lowest, highest)
     return lambda nodes: kernels.possible_two_hops(nodes, indptr, indices, ends, lowest, highest)
 
 
 def _anywhere(edges, ends):
     """A function from nodes to their possible pairs."""
     indptr, indices = edges.indptr, edges.indices
-    order = np.argsort(ends[:, 1], kind="stable").astype(np.int32)
-    limits, local_scale, reach = (np.ascontiguousarray(ends[order, column]) for column in range(3))
-    return lambda nodes: kernels.possible_anywhere(nodes, indptr, indices, ends, order, limits, local_scale, reach)
+    levels = ends[:, 1] ** 2 * ends[:, 2]
+    order = np.argsort(levels, kind="stable").astype(np.int32)
+    columns = [np.ascontiguousarray(ends[order, column]) for column in range(3)]
+    return lambda nodes: kernels.possible_anywhere(nodes, indptr, indices, ends, order, levels[order], *columns)

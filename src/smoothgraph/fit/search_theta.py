@@ -13,6 +13,7 @@ from smoothgraph.solvers.problem import Point
 
 MAX_SOLVES = 25
 LARGEST_STEP = np.log(4.0)  # of log θ
+FIRST_SLOPE, LOCAL_FIRST_SLOPE = -1.0, -1.3  # of log degree against log θ, before two are known; without and with locality
 FLAT_SLOPE = -0.05  # a secant flatter than this says nothing about where the degree is
 BRACKET_MARGIN = 0.05  # a proposal nearer than this share to an end of the bracket is replaced by its middle
 NARROWEST_BRACKET = 1e-9  # in log θ: a degree that still jumps inside is not attainable
@@ -35,6 +36,7 @@ def search_theta(
     """
     tolerance = 0.0 if asked.degree is None else max(degree_tol * asked.degree, 1.0 / support.edges.n)
     log_theta, low, high = np.log(theta), -np.inf, np.inf  # the degree is too large at low, too small at high
+    first_slope = FIRST_SLOPE if support.local_scale is None else LOCAL_FIRST_SLOPE
     seen: list[tuple[float, float]] = []
     best, best_miss = None, np.inf
     for _ in range(MAX_SOLVES):
@@ -53,15 +55,15 @@ def search_theta(
         seen.append((log_theta, np.log(reached / asked.degree)))
         if high - low < NARROWEST_BRACKET:
             break
-        log_theta = _next_log_theta(seen, low, high)
+        log_theta = _next_log_theta(seen, low, high, first_slope)
         theta = float(np.exp(log_theta))
     return best  # type: ignore[return-value]
 
 
-def _next_log_theta(seen, low, high):
+def _next_log_theta(seen, low, high, first_slope):
     """The secant's zero, kept inside the bracket and to a largest step; the bracket's middle where the secant is of no use."""
     log_theta, value = seen[-1]
-    slope = -1.0
+    slope = first_slope
     if len(seen) > 1 and seen[-1][0] != seen[-2][0]:
         slope = (seen[-1][1] - seen[-2][1]) / (seen[-1][0] - seen[-2][0])
     step = -value / slope if slope < FLAT_SLOPE else np.sign(value) * LARGEST_STEP
