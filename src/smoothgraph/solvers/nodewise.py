@@ -54,6 +54,7 @@ class Nodewise:
 
     def finish(self, problem, point: Point, tol: float, started: float) -> Solution:
         """The Solution at a point; warns if the gap is larger than `tol`."""
+        self._memory = Memory()  # the graph needs the room
         energy = point.energy + point.lam_offset * point.degree  # what the distances of the form have less
         with np.errstate(divide="ignore"):  # a solve that was cut short may leave a node without weight: P is inf
             objective = float(energy.sum() - np.log(point.degree).sum()) + problem.constant
