@@ -20,8 +20,8 @@ in place of sⱼ. Where all scales are the same it is the test above.
 Of a million nodes nearly all fail that, because the worst partner of a node may be anywhere. So with locality all nodes get a
 limit, and *possible pairs* are looked for (possible_pairs.py): those that the reach of their ends does not rule out at these
 limits. The few with z·sᵢsⱼ < limitᵢ + limitⱼ become allowed edges, and then all nodes count as scanned: what a scan says of a
-node's pairs is true of theirs. Only nodes with qᵢ < 1, of which the lists are too short even for partners like themselves, have
-many possible pairs: they get longer lists or a true scan before that.
+node's pairs is true of theirs. Only nodes with a qᵢ well below 1, of which the lists are too short even for partners like
+themselves, have many possible pairs: they get longer lists or a true scan before that.
 """
 
 from dataclasses import replace
@@ -46,7 +46,9 @@ EXTENSION_SLACK, LOOK_SLACK, SCAN_SLACK = 1.03, 1.01, 1.1
 # longer too, as many for every million.
 CHEAP_SCAN, DEAR_SCAN = 6e10, 2e11
 MAX_PAIRS_PER_NODE, MAX_PAIRS = 50, 10_000_000  # a scan that finds more than both gives up: n copies have n² pairs with weight
-SHORTEST_RATIO = 0.95  # with locality lists of a smaller θ·local_scale²·reach/λ are too short to look for possible pairs
+# With locality, lists of a smaller θ·local_scale²·reach/λ are too short for a node to look for possible pairs only. A longer list
+# takes five times as long, but looks at neighbours of neighbours that approximate lists have missed, too.
+SHORTEST_RATIO = 0.95
 MAX_TWO_HOPS = 1024  # neighbours of neighbours that a node looks at for a longer list, at the least
 ANY_PATH = np.empty(0, np.int8)  # to `two_hops`: paths need no new edge
 
@@ -151,9 +153,8 @@ class Growth:
         """
         distances, support, threads, most = self.asked.distances, self.support, self.asked.threads, self._most_pairs()
         compared = self.too_short if self.affordable else self.too_short[:0]
-        looks = np.ones(distances.n, np.bool_)
-        if support.scanned is not None:
-            looks = np.isin(np.arange(distances.n), self.failing)
+        looks = np.full(distances.n, support.scanned is None)
+        looks[self.failing] = True
         looks[compared] = False
         looking = np.flatnonzero(looks).astype(np.int32)
         scanned[looking], scanned[self.too_short] = True, self.affordable
