@@ -46,8 +46,8 @@ EXTENSION_SLACK, LOOK_SLACK, SCAN_SLACK = 1.03, 1.01, 1.1
 # longer too, as many for every million.
 CHEAP_SCAN, DEAR_SCAN = 6e10, 2e11
 MAX_PAIRS_PER_NODE, MAX_PAIRS = 50, 10_000_000  # a scan that finds more than both gives up: n copies have n² pairs with weight
-# With locality, lists of a smaller θ·local_scale²·reach/λ are too short for a node to look for possible pairs only. A longer list
-# takes five times as long, but looks at neighbours of neighbours that approximate lists have missed, too.
+# With locality, lists of a smaller θ·local_scale²·reach/λ are too short for a node to look for possible pairs only. A longer
+# list takes several times as long, but looks at neighbours of neighbours that approximate lists have missed, too.
 SHORTEST_RATIO = 0.95
 MAX_TWO_HOPS = 1024  # neighbours of neighbours that a node looks at for a longer list, at the least
 ANY_PATH = np.empty(0, np.int8)  # to `two_hops`: paths need no new edge
