@@ -4,6 +4,7 @@ X ─► distances ─► neighbors ─► model.learn: edges ─► θ ─► s
 """
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -54,7 +55,8 @@ class GraphLearner(TransformerMixin, BaseEstimator):
     duplicates : {"merge", "keep"}, default "merge"
         What becomes of copies, rows that are equal. "merge": the graph is learned of the distinct samples, and every further
         copy gets one edge, to the first of its group, of weight δ (or `max_weight`). "keep" is the model to the letter: all
-        copies are connected with each other, whatever θ is. Allowed edges that are given are never merged.
+        copies are connected with each other, whatever θ is; `locality` looks at distinct samples, and a bridge of `connect` joins
+        all copies with all. It takes the memory of these edges. Allowed edges that are given are never merged.
     locality : float from 0 to 1, optional
         How far θ follows the density of the samples: node i has its own θᵢ, at which it alone would have `n_neighbors`
         neighbours, and the distance of a pair counts (θᵢθⱼ)^(locality/2) times. 0 is the model of the paper, one θ for
@@ -108,7 +110,7 @@ class GraphLearner(TransformerMixin, BaseEstimator):
         distances of nodes that have too few allowed edges).
     solution_ : a `Solution`: the weights before scaling, λ, objective and dual objective, relative gap, status; of the
         distinct samples, in the order of their first rows.
-    n_neighbors_ : the mean number of neighbours reached, of distinct samples.
+    n_neighbors_ : the mean number of neighbours reached, of distinct samples; of all rows with duplicates="keep".
     copy_of_ : array (n,) of the row that each row is a copy of: its own number if it is distinct, or the first of its group.
     group_sizes_ : array (n,) of the number of rows that are equal to each row, itself included.
     n_incomplete_ : nodes without a support certificate. 0 means that the graph is the optimum over all pairs of samples.
@@ -226,7 +228,7 @@ class GraphLearner(TransformerMixin, BaseEstimator):
             if self.metric == "precomputed":
                 X = _checks.check_squared_distances(X)
             _checks.warn_of_table(X, self.metric, getattr(self, "feature_names_in_", None))
-            copies, X = self._distinct(X, threads)
+            copies, X = self._distinct(model, X, threads)
             say(f"{copies.n_distinct} distinct samples of {copies.copy_of.size}")
         with progress.stage("neighbors") as say:
             distances = distances_of(X, self.metric)
@@ -235,13 +237,17 @@ class GraphLearner(TransformerMixin, BaseEstimator):
             how = {"random_state": self.random_state, "threads": threads, "say": say}
             return copies, distances, find_neighbors(distances, self._width(model), neighbors, **how)
 
-    def _distinct(self, X, threads):
+    def _distinct(self, model, X, threads):
         """Copies, and X without them; of distances both the rows and the columns of the distinct samples."""
-        matrix = self.metric == "precomputed"
-        if self.duplicates == "keep" or (matrix and sp.issparse(X)):
+        matrix, keep = self.metric == "precomputed", self.duplicates == "keep"
+        if (keep and not _checks.keeps_by_group(self, model)) or (matrix and sp.issparse(X)):
             return no_copies(X.shape[0]), X
         copies = find_copies(METRICS[self.metric].prepare(X) if self.metric == "cosine" else X, threads=threads)
-        _checks.check_n_neighbors(self.n_neighbors, copies.n_distinct, X.shape[0])
+        if keep:
+            copies = replace(copies, kept=True)
+            copies.check_size()  # before the search, which may take long
+        else:
+            _checks.check_n_neighbors(self.n_neighbors, copies.n_distinct, X.shape[0])
         X = copies.distinct(X)
         return copies, np.ascontiguousarray(X[:, copies.first]) if matrix and copies.any else X
 
@@ -267,24 +273,29 @@ class GraphLearner(TransformerMixin, BaseEstimator):
             random_state=self.random_state,
             threads=threads,
             progress=progress,
+            sizes=copies.sizes if copies.kept and copies.any else None,
         )
         return self._keep(copies, distances, model.learn(task), task)
 
     def _keep(self, copies: Copies, distances, learned: Learned, task: Task) -> "GraphLearner":
         """What was learned, as attributes: the graph has all rows again, and is scaled."""
         with task.progress.stage("graph") as say:
-            weights = copies.hung(learned.weights, min(HANGING_WEIGHT, task.max_weight or np.inf))
+            if learned.own_weights is None:
+                weights = copies.hung(learned.weights, min(HANGING_WEIGHT, task.max_weight or np.inf))
+            else:
+                weights = copies.spread(learned.weights, learned.own_weights)
             self.scale_ = scale_factor(weights, self._delta() if self.scale is None else self.scale)
             self.graph_ = weights * self.scale_
             self.n_components_ = count_components(weights)
             self.n_isolated_ = int(np.count_nonzero(np.diff(weights.indptr) == 0))
-            self.n_neighbors_ = learned.weights.nnz / copies.n_distinct
+            counted = weights if copies.kept else learned.weights
+            self.n_neighbors_ = counted.nnz / counted.shape[0]
             say(f"{weights.nnz // 2} edges, {self.n_components_} components")
         self.solution_, self.n_incomplete_ = learned.solution, learned.n_incomplete
         unit, self.locality_, self.connect_ = distances.z_unit, task.locality, task.connect
         self.theta_ = None if learned.theta is None else learned.theta / unit
         self.theta_bounds_ = None if learned.theta_bounds is None else learned.theta_bounds.times(1.0 / unit)
-        self.bridges_ = None if learned.bridges is None else copies.first[learned.bridges]
+        self.bridges_ = None if learned.bridges is None else copies.pairs_of_rows(learned.bridges)
         self.copy_of_, self.group_sizes_, self._copies = copies.copy_of, copies.sizes[copies.sample_of], copies
         self.n_iter_ = 0 if learned.solution is None else learned.solution.n_iter
         self.distances_, self._rows, self.seconds_ = distances, learned.rows, task.progress.seconds

@@ -20,7 +20,7 @@ from smoothgraph.fit.task import Learned, Task
 from smoothgraph.new_samples import FittedGraph
 from smoothgraph.parallel import Threads
 from smoothgraph.solvers.problem import Solution, Solver
-from smoothgraph.theta import ThetaBounds, node_thetas, theta_bounds
+from smoothgraph.theta import ALL_ZERO, ThetaBounds, node_thetas, theta_bounds
 
 # Largest θz of a node's nearest neighbour. The weights of such a node are near 1/(2θz), and are found from λ near 2θz: with
 # offsets two of the 16 digits that float64 has are left for them.
@@ -45,6 +45,8 @@ class ThetaModel(Protocol):
         """solve_rows(a, threads): λ and weights of new nodes with costs a, the fitted λ staying."""
         ...
 
+    # A model for which nodes may stand for several rows (`Task.sizes`) has a `solver_of_copies(threads)` too.
+
 
 def learn_by_theta(model: ThetaModel, task: Task) -> Learned:
     """Learn the graph of a model that has a θ."""
@@ -62,7 +64,7 @@ def learn_by_theta(model: ThetaModel, task: Task) -> Learned:
         bounds = _theta_bounds(model, task, z)
         theta = task.theta or float(np.sqrt(bounds.lower) * np.sqrt(bounds.upper))  # type: ignore[union-attr]
         most = _largest_theta(task, z[:, 0], theta)
-        theta_range = None if bounds is None else _theta_range(bounds, most)
+        theta_range = None if bounds is None else _theta_range(task, bounds, z[:, 0], most)
         say(f"θ {theta:.6g}" + (f", bounds {bounds.lower:.6g} to {bounds.upper:.6g}" if bounds else ""))
         is_exact = task.found.exact
         task.found.release()  # solving needs the memory
@@ -80,9 +82,9 @@ def learn_by_theta(model: ThetaModel, task: Task) -> Learned:
 def _asked(model, task, distances, prior, is_exact, theta_range) -> Asked:
     asked = Asked(
         model=model,
-        solver=model.solver(task.threads),
+        solver=model.solver(task.threads) if task.sizes is None else model.solver_of_copies(task.threads),
         distances=distances,
-        terms=Terms(task.max_weight, prior, task.prior_strength),
+        terms=Terms(task.max_weight, prior, task.prior_strength, task.node_sizes),
         is_exact=is_exact,
         complete=task.complete,
         tol=task.tol,
@@ -106,6 +108,10 @@ def _theta_bounds(model, task: Task, z) -> ThetaBounds | None:
     z has the squared distances of each node's nearest, as the problem counts them.
     """
     k, n, most = task.n_neighbors, task.distances.n, task.found.most_neighbors
+    if task.sizes is not None:  # bounds of the distinct samples are where the search begins
+        if n == 1 and task.theta is None:
+            raise ValueError(ALL_ZERO)
+        return theta_bounds(z, min(k, n - 1), model.theta_at) if n > 1 else None
     if task.theta is None and k > most:
         raise ValueError(
             f"n_neighbors={k}, but the allowed edges give a node {most:.4g} neighbours on average at most. Ask for "
@@ -127,6 +133,8 @@ def _largest_theta(task: Task, nearest, theta) -> float:
     `nearest` has the squared distance of each node's nearest neighbour, as the problem counts it.
     """
     nearest = np.where(np.isfinite(nearest), nearest, 0.0)  # a node without any neighbour
+    if task.node_sizes is not None:
+        nearest = np.where(task.node_sizes > 1, 0.0, nearest)  # a copy is the nearest
     node = int(np.argmax(nearest))
     most = LARGEST_COST / max(float(nearest[node]), LARGEST_COST * np.finfo(np.float64).tiny)
     if theta <= most:
@@ -145,10 +153,17 @@ def _largest_theta(task: Task, nearest, theta) -> float:
     )
 
 
-def _theta_range(bounds: ThetaBounds, most: float) -> tuple[float, float]:
-    """Where θ is searched for: beyond the bounds of every node alone, nodes no longer change their neighbours."""
+def _theta_range(task: Task, bounds: ThetaBounds, nearest, most: float) -> tuple[float, float]:
+    """Where θ is searched for: beyond the bounds of every node alone, nodes no longer change their neighbours.
+
+    If a sample has m copies, λ and with it θ are smaller by √m at most; and λ of copies is at most 1, so that with θz > 1 to the
+    nearest other sample they have none but each other.
+    """
     nodes = np.concatenate([bounds.node_lower, bounds.node_upper])
-    return nodes.min() / BEYOND_BOUNDS, min(nodes.max() * BEYOND_BOUNDS, most)
+    least, largest = nodes.min(), nodes.max()
+    if task.sizes is not None:
+        least, largest = least / np.sqrt(task.sizes.max()), max(largest, 1.0 / nearest[nearest > 0.0].min(initial=np.inf))
+    return least / BEYOND_BOUNDS, min(largest * BEYOND_BOUNDS, most)
 
 
 def _learned(model, task: Task, asked: Asked, state: State, bounds, solution: Solution) -> Learned:
@@ -166,10 +181,12 @@ def _learned(model, task: Task, asked: Asked, state: State, bounds, solution: So
         task.locality,
         state.support.local_scale,
         problem.shrink,
+        asked.terms.sizes,
     )
     with task.progress.stage("graph"):
         weights = numbering.graph_by_row(solution.weights)
         solution = replace(solution, weights=weights, dual=numbering.values_by_row(solution.dual))
+        own_weights = None if task.sizes is None else np.minimum(solution.dual, task.max_weight or np.inf)
     return Learned(
         weights,
         solution,
@@ -178,6 +195,7 @@ def _learned(model, task: Task, asked: Asked, state: State, bounds, solution: So
         int(state.failing.size),
         np.sort(numbering.rows(np.stack([bridges.i, bridges.j], axis=1)), axis=1),
         fitted.rows,
+        own_weights,
     )
 
 

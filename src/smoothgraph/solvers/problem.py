@@ -47,7 +47,7 @@ class Point:
     """Where a solver is: λ in its stored form, and what the weights at λ are.
 
     `energy` is each node's half of Σₑ 2θzw + w², with the distances of the form. `z_offset` is None for a model that has
-    none.
+    none. `sizes` is the number of rows that each node stands for, or None: degree, neighbours and energy are those of one row.
     """
 
     form: Form
@@ -58,6 +58,7 @@ class Point:
     degree: np.ndarray
     n_neighbors: np.ndarray
     energy: np.ndarray
+    sizes: np.ndarray | None = None
 
     @property
     def lam_offset(self) -> np.ndarray:
