@@ -93,10 +93,11 @@ def test_options_are_the_parameters_of_the_learner_and_of_its_models():
 
 def test_choices_are_those_of_the_learner():
     from smoothgraph.cli.learn import Metric, Model, Search
-    from smoothgraph.models import model_of
+    from smoothgraph.distances import METRICS
+    from smoothgraph.models import MODELS
 
-    for name in typing.get_args(Model):
-        assert model_of(name).name == name
+    assert typing.get_args(Model) == tuple(MODELS)
+    assert typing.get_args(Metric) == (*METRICS, "precomputed")
     X = np.random.default_rng(0).normal(size=(30, 3))
     for metric in typing.get_args(Metric):
         assert GraphLearner(3, metric=metric).fit(X if metric != "precomputed" else (X[:, :1] - X[:, 0]) ** 2).graph_.nnz
@@ -333,7 +334,7 @@ MODELS = (
     "--model knn --mutual",
     "--model knn-gaussian --sigma 0.5",
     "--locality 0.5 --connect",
-    "--neighbors all",
+    "--neighbors all --no-connect",
 )
 
 

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conftest import at_edges, blobs, edges_of, relative_l1
+from conftest import at_edges, blobs, edges_of, paper_learner, relative_l1
 from cvx import all_pairs, solve_log_model
 from smoothgraph import GraphLearner, Status
 from smoothgraph.models import Log, LogProblem
@@ -126,7 +126,7 @@ def test_the_weight_of_bridges_is_given(seed):
 def test_the_graph_is_the_optimum_over_all_pairs(rng, n_neighbors):
     """From short lists, by growth alone, to what CVXPY finds on the full problem."""
     X = blobs(30, 2, rng)
-    learner = GraphLearner(n_neighbors, oversampling=1, tol=1e-12).fit(X)
+    learner = paper_learner(n_neighbors, oversampling=1, tol=1e-12).fit(X)
     i, j, z = all_pairs(X)
     expected = solve_log_model(i, j, z, 30, learner.theta_)
     assert learner.n_incomplete_ == 0
@@ -135,7 +135,7 @@ def test_the_graph_is_the_optimum_over_all_pairs(rng, n_neighbors):
 
 def test_a_judge_that_sees_all_pairs_confirms_the_gap(rng):
     X = blobs(1500, 5, rng)
-    learner = GraphLearner(7).fit(X)
+    learner = paper_learner(7).fit(X)
     i, j, z = all_pairs(X)
     solution = learner.solution_
     P = judge.objective(at_edges(solution.weights, i, j), i, j, z, learner.theta_, 1500)
@@ -180,7 +180,7 @@ def test_larger_theta_never_adds_edges(rng):
 def test_outliers_that_have_only_outliers_near_them():
     """Distances over twenty orders of magnitude: every node keeps a neighbour, and the optimum is found."""
     X = np.random.default_rng(10).standard_t(0.7, size=(200, 3))
-    learner = GraphLearner(3).fit(X)
+    learner = paper_learner(3).fit(X)
     assert learner.solution_.gap <= 1e-6
     assert learner.n_isolated_ == learner.n_incomplete_ == 0
     degrees = np.asarray(learner.graph_.sum(axis=1)).ravel()

@@ -21,6 +21,7 @@ MATRIX_CALLS = {  # packages of graphs → what gives the matrix of a graph G, r
     "pygsp": "G.W",
     "networkit": "networkit.algebraic.adjacencyMatrix(G)",
 }
+FEWEST_TO_CONNECT = 3  # neighbours; a tree has nearly 2 per node, so that with fewer most edges would be bridges
 SAMPLED_ROWS, SAMPLED_VALUES = 2000, 2_000_000  # rows, and values in them, from which the share of a column is estimated
 LEAST_SAMPLED_ROWS = 100  # that many rows of a wide table are looked at, however many values they have
 MOST_OF_DISTANCE = 0.95  # share of the squared distances from which a single column is said to make up nearly all of them
@@ -70,6 +71,15 @@ def check_parameters(learner):
     return model
 
 
+def locality_and_connect(learner, model, is_given: bool) -> tuple[float, bool]:
+    """The two as they were given; None is what the model recommends, or the paper's value where θ or the edges are given."""
+    locality, connect = getattr(model, "recommended_locality", 0.0), getattr(model, "recommended_connect", False)
+    if is_given:
+        locality, connect = 0.0, False
+    connect = connect and learner.n_neighbors >= FEWEST_TO_CONNECT
+    return locality if learner.locality is None else learner.locality, connect if learner.connect is None else learner.connect
+
+
 def check_n_neighbors(n_neighbors, n_samples: int, n_rows: int | None = None) -> None:
     """Raise if there are not more samples than wanted neighbours; of `n_rows` rows some may be copies."""
     if n_neighbors >= n_samples:
@@ -88,7 +98,7 @@ def keeps_by_group(learner, model) -> bool:
     All else goes over every row, as if copies were samples like others: a prior may have another weight for each copy, and
     given lists may hold nothing but copies.
     """
-    return hasattr(model, "solver_of_copies") and learner.prior is None and isinstance(learner.neighbors, str)
+    return getattr(model, "counts_copies", False) and learner.prior is None and isinstance(learner.neighbors, str)
 
 
 def lists_of_distinct(neighbors, copies):

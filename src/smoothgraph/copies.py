@@ -6,16 +6,17 @@ rows of the table to its distinct samples and back.
 A pair at distance 0 has weight at every θ, so that with groups of more than k copies no θ gives degree k. So there is one node
 of the learned graph per distinct sample, its first row, and every further copy hangs on that row by one edge.
 
-Where copies are *kept*, all rows are nodes. Copies have the same λ, so that the graph of the distinct samples, together with the
-weight of the copies of each among themselves, says all: every edge of two samples stands for the edges of all their copies.
+Where copies are *kept*, all rows are nodes. Copies have the same λ, so that the graph of the distinct samples, together with
+the weights of copies among themselves, says all: every edge of two samples stands for the edges of all their copies.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse as sp
 
 from smoothgraph._kernels import copies as kernels
+from smoothgraph.distances import METRICS
 from smoothgraph.edges import check_memory
 from smoothgraph.parallel import ROWS, Threads, blocks
 
@@ -41,6 +42,10 @@ class Copies:
         return self.first.size < self.sample_of.size
 
     @property
+    def n(self) -> int:
+        return self.sample_of.size
+
+    @property
     def n_distinct(self) -> int:
         return self.first.size
 
@@ -58,6 +63,10 @@ class Copies:
         """The distinct rows of a table."""
         return X[self.first] if self.any else X
 
+    def distinct_columns(self, X):
+        """The columns of the distinct samples, of a matrix that has one for every row of the table."""
+        return X[:, self.first] if self.any else X
+
     def distinct_pairs(self, A: sp.csr_matrix) -> sp.csr_matrix:
         """A graph of rows → one of distinct samples: of several edges of two samples it has the largest."""
         if not self.any:
@@ -72,7 +81,7 @@ class Copies:
         return sp.csr_matrix((largest, ends), shape=(self.n_distinct, self.n_distinct))
 
     def hung(self, W: sp.csr_matrix, weight: float) -> sp.csr_matrix:
-        """A graph of distinct samples → one of all rows, with an edge of this weight from every copy to the first of its group."""
+        """A graph of distinct samples → one of all rows. Every copy has an edge of this weight to the first of its group."""
         if not self.any:
             return W
         W, copy_of = W.tocoo(), self.copy_of
@@ -125,6 +134,23 @@ class Copies:
 def no_copies(n: int) -> Copies:
     """Every row is a sample of its own."""
     return Copies(np.arange(n), np.arange(n))
+
+
+def distinct_samples(X, metric: str, keep: bool = False, *, threads: Threads):
+    """(copies, X without them); of a matrix of distances both the rows and the columns of distinct samples are left.
+
+    Allowed edges, the entries of a sparse matrix of distances, are taken as they are given: nothing is merged. If the copies
+    are to be kept, it raises where the edges among them would not fit in memory.
+    """
+    if metric == "precomputed" and sp.issparse(X):
+        return no_copies(X.shape[0]), X
+    copies = find_copies(X if metric == "precomputed" else METRICS[metric].prepare(X), threads=threads)
+    if keep:
+        copies = replace(copies, kept=True)
+        copies.check_size()
+    if metric != "precomputed":
+        return copies, copies.distinct(X)
+    return copies, X[np.ix_(copies.first, copies.first)] if copies.any else X
 
 
 def find_copies(X, *, threads: Threads) -> Copies:

@@ -27,7 +27,7 @@ PAIRS = 16 * ROWS  # pairs that are measured together: the samples at one end of
 # Largest squared values that are worked with as they are, and one over the smallest: squares of sums and differences of others
 # would leave the range of the type, so they are rescaled.
 SAFE_SQUARE = {np.dtype(np.float32): 1e25, np.dtype(np.float64): 1e100}
-LARGEST_EXPONENT = 500  # of 2, by which values are rescaled at the most: θ must be a number, and goes with its square
+LARGEST_EXPONENT = 508  # of 2, by which values are rescaled at the most: θ must be a number, and goes with its square
 
 
 class Distances(Protocol):

@@ -1,10 +1,9 @@
 """GraphLearner: from samples to a certified graph. The only module that knows the whole flow:
 
-X ─► distances ─► neighbors ─► model.learn: edges ─► θ ─► solve ◄─► certify ─► connect ─► graph
+X ─► copies ─► distances ─► neighbors ─► model.learn: edges ─► θ ─► solve ◄─► certify ─► connect ─► graph
 """
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,8 +12,8 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from smoothgraph import _checks
-from smoothgraph.copies import HANGING_WEIGHT, Copies, find_copies, no_copies
-from smoothgraph.distances import METRICS, distances_of
+from smoothgraph.copies import HANGING_WEIGHT, Copies, distinct_samples, no_copies
+from smoothgraph.distances import distances_of
 from smoothgraph.fit.task import Learned, Task
 from smoothgraph.graph import count_components, scale_factor
 from smoothgraph.neighbors import find_neighbors
@@ -34,7 +33,7 @@ class GraphLearner(TransformerMixin, BaseEstimator):
 
     Parameters
     ----------
-    n_neighbors : int, default 10
+    n_neighbors : int, default 15
         The wanted mean number of neighbours. The learned graph has it to within 1 % (from 1,000 samples on, if distances
         are not tied).
     model : str or a model of `smoothgraph.models`, default "log"
@@ -50,13 +49,13 @@ class GraphLearner(TransformerMixin, BaseEstimator):
         How to find the neighbour lists. "auto" takes exact search up to a measured amount of work; `neighbors_` says which
         it was. "all" makes no lists: every pair of samples is an allowed edge, which takes n² memory and is the same graph
         that "exact" with `complete` finds in less. Only the indices of a pair are used: distances are measured anew.
-    oversampling : float, default 3
+    oversampling : float, default 2
         The lists have this many times `n_neighbors` entries to begin with.
     duplicates : {"merge", "keep"}, default "merge"
         What becomes of copies, rows that are equal. "merge": the graph is learned of the distinct samples, and every further
         copy gets one edge, to the first of its group, of weight δ (or `max_weight`). "keep" is the model to the letter: all
-        copies are connected with each other, whatever θ is; `locality` looks at distinct samples, and a bridge of `connect` joins
-        all copies with all. It takes the memory of these edges. Allowed edges that are given are never merged.
+        copies are connected with each other, whatever θ is (a bridge of `connect` takes all copies of its ends; `locality`
+        looks at distinct samples). It takes the memory of these edges. Allowed edges that are given are never merged.
     locality : float from 0 to 1, optional
         How far θ follows the density of the samples: node i has its own θᵢ, at which it alone would have `n_neighbors`
         neighbours, and the distance of a pair counts (θᵢθⱼ)^(locality/2) times. 0 is the model of the paper, one θ for
@@ -71,7 +70,7 @@ class GraphLearner(TransformerMixin, BaseEstimator):
     connect : bool, optional
         Connect the components of the graph, at the least cost: a few edges, `bridges_`, get the smaller of the mean weights
         that their two ends had, and everything else is optimal given that. For models with a θ. None is what is recommended:
-        True for the log model, False for others and where θ, α, β or the allowed edges are given.
+        True for the log model, False for others, for fewer than 3 neighbours, and where θ, α, β or the allowed edges are given.
     theta : float, optional
         Set θ by hand; `n_neighbors` then only sets the length of the lists, and the neighbours that `locality` looks at.
     alpha, beta : float, optional
@@ -136,12 +135,12 @@ class GraphLearner(TransformerMixin, BaseEstimator):
 
     def __init__(
         self,
-        n_neighbors: int = 10,
+        n_neighbors: int = 15,
         *,
         model: Any = "log",
         metric: str = "euclidean",
         neighbors: Any = "auto",
-        oversampling: float = 3,
+        oversampling: float = 2,
         duplicates: str = "merge",
         locality: float | None = None,
         complete: bool = True,
@@ -186,9 +185,9 @@ class GraphLearner(TransformerMixin, BaseEstimator):
 
         X may be a memory map of float32 or float64, `np.load(file, mmap_mode="r")`: it is then read a block at a time.
         """
-        model, X = self._checked(X)
-        threads, progress = Threads(self.n_jobs), Progress(self.verbose)
-        copies, distances, found = self._search(model, X, threads, progress)
+        (model, X), threads, progress = self._checked(X), Threads(self.n_jobs), Progress(self.verbose)
+        copies, X = self._distinct(model, X, threads, progress)  # what was only checked, and is not the user's, is freed here
+        distances, found = self._search(model, copies, X, threads, progress)
         return self._learn(model, copies, distances, found, threads, progress)
 
     def fit_transform(self, X, y=None) -> sp.csr_matrix:
@@ -204,10 +203,8 @@ class GraphLearner(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         if self._rows is None:
             raise ValueError(f"model={self.model!r} says nothing of new samples: fit it on all of them, or use model='log'.")
-        X = _checks.as_array(X)
-        X = validate_data(self, X, accept_sparse="csr", dtype=self.distances_.dtype, order="C", reset=False)
-        if self.metric == "precomputed" and self._copies.any:
-            X = X[:, self._copies.first]
+        X = validate_data(self, _checks.as_array(X), accept_sparse="csr", dtype=self.distances_.dtype, order="C", reset=False)
+        X = self._copies.distinct_columns(X) if self.metric == "precomputed" else X
         rows = self._rows(self.distances_.queries(X), Threads(self.n_jobs))
         return self._copies.columns_of_rows(rows) * self.scale_
 
@@ -222,49 +219,42 @@ class GraphLearner(TransformerMixin, BaseEstimator):
             _checks.check_prior(self.prior, X.shape[0], X if self.metric == "precomputed" else None)
         return model, X
 
-    def _search(self, model, X, threads, progress):
-        """X → distinct samples → distances → neighbours."""
+    def _distinct(self, model, X, threads, progress):
+        """X → copies, and X without them."""
         with progress.stage("copies") as say:
             if self.metric == "precomputed":
                 X = _checks.check_squared_distances(X)
             _checks.warn_of_table(X, self.metric, getattr(self, "feature_names_in_", None))
-            copies, X = self._distinct(model, X, threads)
-            say(f"{copies.n_distinct} distinct samples of {copies.copy_of.size}")
-        with progress.stage("neighbors") as say:
-            distances = distances_of(X, self.metric)
-            del X  # if it is a copy of what was given, the distances have what they need of it
-            neighbors = _checks.lists_of_distinct(self.neighbors, copies)
-            how = {"random_state": self.random_state, "threads": threads, "say": say}
-            return copies, distances, find_neighbors(distances, self._width(model), neighbors, **how)
+            keep = self.duplicates == "keep"
+            if keep and not _checks.keeps_by_group(self, model):
+                return no_copies(X.shape[0]), X
+            copies, X = distinct_samples(X, self.metric, keep, threads=threads)
+            if not keep:
+                _checks.check_n_neighbors(self.n_neighbors, copies.n_distinct, copies.n)
+            say(f"{copies.n_distinct} distinct samples of {copies.n}")
+            return copies, X
 
-    def _distinct(self, model, X, threads):
-        """Copies, and X without them; of distances both the rows and the columns of the distinct samples."""
-        matrix, keep = self.metric == "precomputed", self.duplicates == "keep"
-        if (keep and not _checks.keeps_by_group(self, model)) or (matrix and sp.issparse(X)):
-            return no_copies(X.shape[0]), X
-        copies = find_copies(METRICS[self.metric].prepare(X) if self.metric == "cosine" else X, threads=threads)
-        if keep:
-            copies = replace(copies, kept=True)
-            copies.check_size()  # before the search, which may take long
-        else:
-            _checks.check_n_neighbors(self.n_neighbors, copies.n_distinct, X.shape[0])
-        X = copies.distinct(X)
-        return copies, np.ascontiguousarray(X[:, copies.first]) if matrix and copies.any else X
+    def _search(self, model, copies: Copies, X, threads, progress):
+        """X → distances → neighbours."""
+        with progress.stage("neighbors") as say:
+            distances, neighbors = distances_of(X, self.metric), _checks.lists_of_distinct(self.neighbors, copies)
+            how = {"random_state": self.random_state, "threads": threads, "say": say}
+            return distances, find_neighbors(distances, self._width(model), neighbors, **how)
 
     def _learn(self, model, copies: Copies, distances, found, threads, progress) -> "GraphLearner":
         """Neighbours → the graph, by the model."""
-        self.neighbors_, self.recall_ = found.name, found.recall
-        prior = None if self.prior is None else _checks.check_prior(self.prior, copies.copy_of.size)
+        prior = None if self.prior is None else _checks.check_prior(self.prior, copies.n)
         theta = self.theta if self.alpha is None else model.given_theta(self.alpha, self.beta)
+        locality, connect = _checks.locality_and_connect(self, model, theta is not None or found.is_given)
         task = Task(
             distances=distances,
             found=found,
             n_neighbors=self.n_neighbors,
             width=self._width(model),
-            locality=self._recommended(model, "locality", 0.0, theta, found),
+            locality=locality,
             complete=self.complete,
-            connect=self._recommended(model, "connect", False, theta, found),
-            theta=None if theta is None else theta * distances.z_unit,
+            connect=connect,
+            theta=None if theta is None else theta * distances.z_unit ** (1.0 - locality),
             max_weight=None if self.max_weight is None else self.max_weight / self._delta(),
             prior=None if prior is None else copies.distinct_pairs(prior) / self._delta(),
             prior_strength=float(self.prior_strength or 0.0),
@@ -280,10 +270,8 @@ class GraphLearner(TransformerMixin, BaseEstimator):
     def _keep(self, copies: Copies, distances, learned: Learned, task: Task) -> "GraphLearner":
         """What was learned, as attributes: the graph has all rows again, and is scaled."""
         with task.progress.stage("graph") as say:
-            if learned.own_weights is None:
-                weights = copies.hung(learned.weights, min(HANGING_WEIGHT, task.max_weight or np.inf))
-            else:
-                weights = copies.spread(learned.weights, learned.own_weights)
+            hanging, own = min(HANGING_WEIGHT, task.max_weight or np.inf), learned.own_weights
+            weights = copies.hung(learned.weights, hanging) if own is None else copies.spread(learned.weights, own)
             self.scale_ = scale_factor(weights, self._delta() if self.scale is None else self.scale)
             self.graph_ = weights * self.scale_
             self.n_components_ = count_components(weights)
@@ -291,8 +279,10 @@ class GraphLearner(TransformerMixin, BaseEstimator):
             counted = weights if copies.kept else learned.weights
             self.n_neighbors_ = counted.nnz / counted.shape[0]
             say(f"{weights.nnz // 2} edges, {self.n_components_} components")
+        self.neighbors_, self.recall_ = task.found.name, task.found.recall
         self.solution_, self.n_incomplete_ = learned.solution, learned.n_incomplete
-        unit, self.locality_, self.connect_ = distances.z_unit, task.locality, task.connect
+        self.locality_, self.connect_ = task.locality, task.connect
+        unit = distances.z_unit ** (1.0 - task.locality)  # the θ of single nodes have the rest
         self.theta_ = None if learned.theta is None else learned.theta / unit
         self.theta_bounds_ = None if learned.theta_bounds is None else learned.theta_bounds.times(1.0 / unit)
         self.bridges_ = None if learned.bridges is None else copies.pairs_of_rows(learned.bridges)
@@ -300,11 +290,6 @@ class GraphLearner(TransformerMixin, BaseEstimator):
         self.n_iter_ = 0 if learned.solution is None else learned.solution.n_iter
         self.distances_, self._rows, self.seconds_ = distances, learned.rows, task.progress.seconds
         return self
-
-    def _recommended(self, model, name, plain, theta, found):
-        """A parameter as it was given; None is what the model recommends, and the paper's value where θ or edges are given."""
-        recommended = plain if theta is not None or found.is_given else getattr(model, f"recommended_{name}", plain)
-        return recommended if getattr(self, name) is None else getattr(self, name)
 
     def _width(self, model):
         """How many neighbours the lists have to begin with."""
@@ -325,7 +310,7 @@ class GraphLearner(TransformerMixin, BaseEstimator):
         return tags
 
 
-def learn_graph(X, n_neighbors: int = 10, **parameters) -> sp.csr_matrix:
+def learn_graph(X, n_neighbors: int = 15, **parameters) -> sp.csr_matrix:
     """The learned graph of X in one call: `GraphLearner(n_neighbors, **parameters).fit(X).graph_`.
 
     Examples
@@ -355,7 +340,8 @@ def degree_path(X, n_neighbors: Iterable[int], **parameters) -> list[GraphLearne
     models = [learner._checked(X)[0] for learner in learners]
     model, checked = widest._checked(X)
     threads, progress = Threads(widest.n_jobs), Progress(widest.verbose)
-    copies, distances, found = widest._search(model, checked, threads, progress)
+    copies, checked = widest._distinct(model, checked, threads, progress)
+    distances, found = widest._search(model, copies, checked, threads, progress)
     for learner, own in zip(learners, models, strict=True):
         lists = found.first(learner._width(own))
         learner._learn(own, copies, distances, lists, threads, Progress(learner.verbose, progress.seconds))

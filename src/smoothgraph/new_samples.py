@@ -25,8 +25,8 @@ class FittedGraph:
 
     `solve_rows(a, threads)` gives λ and weights of new nodes with costs a. θ and λ are those of the problem without a prior,
     whose weights are 1/`ratio` times as large. `local_scale` is what locality multiplies the fitted samples' distances by, or
-    None. With `sizes`, the number of rows that each fitted sample stands for, it is `solve_rows(a, sizes, threads)`, and weights
-    are those to each of these rows.
+    None. If fitted samples stand for several rows (`sizes`), it is `solve_rows(a, sizes, threads)`, and weights are those to
+    each of these rows.
     """
 
     distances: Distances

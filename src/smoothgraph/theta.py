@@ -37,7 +37,8 @@ class ThetaBounds(NamedTuple):
 
     def times(self, factor: float) -> "ThetaBounds":
         """The same bounds for distances that are so many times smaller."""
-        return self if factor == 1.0 else ThetaBounds(*(bound * factor for bound in self))
+        lower, upper, node_lower, node_upper = self
+        return ThetaBounds(lower * factor, upper * factor, node_lower * factor, node_upper * factor)
 
 
 def solve_one_node(z, theta: float) -> OneNode:

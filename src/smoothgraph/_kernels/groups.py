@@ -1,8 +1,8 @@
 """The dual of the log model over distinct samples, each of which stands for a group of equal rows.
 
-All rows of a group have the same λ. A row of group g has the weight clip((λ_g + λ_h)/2 − θz, 0, upper) to each of the `sizes[h]`
+All rows of a group have the same λ. A row of group g has the weight clip((λ_g + λ_h)/2 − θz, 0, upper) to each of the sizes[h]
 rows of a group h, and the weight min(λ_g, upper) to each of the other rows of its own. `upper` may be inf. A group of several
-rows has no offset: its nearest rows are its own, so that λ is at most 1.
+rows has no offset: its nearest rows are its own, so that its λ is not large.
 """
 
 import numpy as np
@@ -40,7 +40,7 @@ def _first_guess(a, masses, count, own, upper, offset):
 
 @compiled
 def group_dual(a, masses, count, own, s, upper, offset, given):
-    """Solve (offset + s)·(given + own·min(s, upper) + Σⱼ massⱼ·clip((s − aⱼ)/2, 0, upper)) = 1 over a[:count], from the guess s.
+    """Solve (offset + s)·(given + own·min(s, upper) + Σⱼ massⱼ·clip((s − aⱼ)/2, 0, upper)) = 1 over a[:count], from a guess s.
 
     Returns s, and the sum at the guess. As in `dual.node_dual` a step goes to the root of the quadratic that holds on the
     linear piece at s, and is exact when the piece is the same as before; a bracket guards the steps.
@@ -103,24 +103,18 @@ def sweep(form, sizes, upper, offset, given, relax, longest_row, lam):
 
 
 @compiled
-def evaluate(first, last, form, sizes, upper, given, lam, degree, n_neighbors, energy, free_mass):
-    """Of a row of every group at w(λ): its degree, number of neighbours, and half of Σₑ 2θzw + w².
-
-    `free_mass` is what dλ of all groups together would change twice the degree by, own copies apart: the number of rows in
-    other groups to which the weight is strictly between its bounds.
-    """
+def evaluate(first, last, form, sizes, upper, given, lam, degree, n_neighbors, energy):
+    """Of a row of every group at w(λ): its degree, number of neighbours, and half of Σₑ 2θzw + w²."""
     for i in range(first, last):
-        own = min(lam[i], upper) if sizes[i] > 1.0 else 0.0
-        others = sizes[i] - 1.0
-        d, m, e_sum, free = given[i] + others * own, others, 0.5 * others * own * own, 0.0
+        own, others = min(lam[i], upper) if sizes[i] > 1.0 else 0.0, sizes[i] - 1.0
+        d, m, e_sum = given[i] + others * own, others, 0.5 * others * own * own
         for e in range(form.begin[i], form.end[i]):
             j, cost = form.indices[e], form.theta * form.z[e]
             w = weight(lam[i], lam[j], cost, upper)
             d += sizes[j] * w
             m += sizes[j] * (w > 0.0)
-            free += sizes[j] * (0.0 < w < upper)
             e_sum += 0.5 * sizes[j] * w * (2.0 * cost + w)
-        degree[i], n_neighbors[i], energy[i], free_mass[i] = d, m, e_sum, free
+        degree[i], n_neighbors[i], energy[i] = d, m, e_sum
 
 
 @compiled

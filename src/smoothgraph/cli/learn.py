@@ -1,5 +1,6 @@
 """`learn`, and `demo`: a table in, a graph out."""
 
+from inspect import signature
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -48,11 +49,11 @@ def learn(
     key: Key = None,
     missing: Missing = "error",
     standardize: Standardize = "none",
-    n_neighbors: Annotated[int, _parameter("Wanted mean number of neighbours.", "--n-neighbors", "-k")] = 10,
+    n_neighbors: Annotated[int, _parameter("Wanted mean number of neighbours.", "--n-neighbors", "-k")] = 15,
     model: Annotated[Model, _parameter("What to learn; knn… are nearest-neighbour graphs, for comparison.")] = "log",
     metric: Annotated[Metric, _parameter("precomputed: DATA holds squared distances.")] = "euclidean",
     neighbors: Annotated[Search, _parameter("How to find neighbours; all: every pair of samples is an allowed edge.")] = "auto",
-    oversampling: Annotated[float, _parameter("The first neighbour lists have this many times n_neighbors entries.")] = 3,
+    oversampling: Annotated[float, _parameter("The first neighbour lists have this many times n_neighbors entries.")] = 2,
     duplicates: Annotated[
         Duplicates, _parameter("Rows that are equal: one node with its copies hung on it, or all.")
     ] = "merge",
@@ -181,7 +182,8 @@ def _model(options: dict[str, Any]):
     """The model that --model names, with those of its parameters that the user has set."""
     from smoothgraph.models import model_of
 
-    own = {name: options[name] for name in MODEL_OPTIONS if options[name] is not None and options[name] is not False}
+    defaults = {name: option.default for name, option in signature(learn).parameters.items()}
+    own = {name: options[name] for name in MODEL_OPTIONS if options[name] != defaults[name]}
     return model_of(options["model"], **own)
 
 

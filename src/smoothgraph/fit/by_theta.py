@@ -11,20 +11,23 @@ from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
 
 from smoothgraph.edges import Edges
 from smoothgraph.fit.connect import connect
 from smoothgraph.fit.solve_certified import solve_certified
-from smoothgraph.fit.state import Asked, State, Support, Terms
+from smoothgraph.fit.state import Asked, State, Support, Terms, mean_neighbors
 from smoothgraph.fit.task import Learned, Task
+from smoothgraph.messages import warn
 from smoothgraph.new_samples import FittedGraph
 from smoothgraph.parallel import Threads
 from smoothgraph.solvers.problem import Solution, Solver
-from smoothgraph.theta import ALL_ZERO, ThetaBounds, node_thetas, theta_bounds
+from smoothgraph.theta import ThetaBounds, node_thetas, theta_bounds
 
 # Largest θz of a node's nearest neighbour. The weights of such a node are near 1/(2θz), and are found from λ near 2θz: with
 # offsets two of the 16 digits that float64 has are left for them.
 LARGEST_COST = 1e14
+PROMISED_DEGREE = 0.01  # relative error of the number of neighbours from which on there is a warning
 BEYOND_BOUNDS = 10.0  # a search for θ goes this factor beyond the bounds of single nodes, since nodes are not alone
 
 
@@ -44,8 +47,6 @@ class ThetaModel(Protocol):
     def row_solver(self, problem: Any, lam: np.ndarray) -> Callable[[np.ndarray, Threads], tuple[np.ndarray, np.ndarray]]:
         """solve_rows(a, threads): λ and weights of new nodes with costs a, the fitted λ staying."""
         ...
-
-    # A model for which nodes may stand for several rows (`Task.sizes`) has a `solver_of_copies(threads)` too.
 
 
 def learn_by_theta(model: ThetaModel, task: Task) -> Learned:
@@ -76,13 +77,14 @@ def learn_by_theta(model: ThetaModel, task: Task) -> Learned:
     if task.connect:
         with stage("connect") as say:
             state = connect(replace(asked, say=say), state)
+    _warn_of_degree(asked, state)
     return _learned(model, task, asked, state, bounds, asked.solver.finish(state.problem, state.point, task.tol, started))
 
 
 def _asked(model, task, distances, prior, is_exact, theta_range) -> Asked:
     asked = Asked(
         model=model,
-        solver=model.solver(task.threads) if task.sizes is None else model.solver_of_copies(task.threads),
+        solver=model.solver(task.threads),
         distances=distances,
         terms=Terms(task.max_weight, prior, task.prior_strength, task.node_sizes),
         is_exact=is_exact,
@@ -108,10 +110,9 @@ def _theta_bounds(model, task: Task, z) -> ThetaBounds | None:
     z has the squared distances of each node's nearest, as the problem counts them.
     """
     k, n, most = task.n_neighbors, task.distances.n, task.found.most_neighbors
-    if task.sizes is not None:  # bounds of the distinct samples are where the search begins
-        if n == 1 and task.theta is None:
-            raise ValueError(ALL_ZERO)
-        return theta_bounds(z, min(k, n - 1), model.theta_at) if n > 1 else None
+    if task.sizes is not None:
+        _check_copies(task)
+        return None if n == 1 else theta_bounds(z, min(k, n - 1), model.theta_at)  # of distinct samples, to begin with
     if task.theta is None and k > most:
         raise ValueError(
             f"n_neighbors={k}, but the allowed edges give a node {most:.4g} neighbours on average at most. Ask for "
@@ -125,6 +126,17 @@ def _theta_bounds(model, task: Task, z) -> ThetaBounds | None:
             f"{3 * k} leave the learner a choice. Give longer lists, or set theta."
         )
     return theta_bounds(z, k, model.theta_at)
+
+
+def _check_copies(task: Task) -> None:
+    """Raise if copies alone have more neighbours than are wanted. A sample without copies has one at the least."""
+    n_rows = task.sizes.sum()  # type: ignore[union-attr]
+    least = float(np.sum(task.sizes * np.maximum(task.sizes - 1.0, 1.0)) / n_rows)  # type: ignore[operator]
+    if task.theta is None and (least > task.n_neighbors or task.distances.n == 1):
+        raise ValueError(
+            f"n_neighbors={task.n_neighbors}, but with duplicates='keep' a row has {least:.4g} neighbours on average at the "
+            "least, since copies are neighbours whatever θ is. Ask for more neighbours, set theta, or use duplicates='merge'."
+        )
 
 
 def _largest_theta(task: Task, nearest, theta) -> float:
@@ -156,14 +168,24 @@ def _largest_theta(task: Task, nearest, theta) -> float:
 def _theta_range(task: Task, bounds: ThetaBounds, nearest, most: float) -> tuple[float, float]:
     """Where θ is searched for: beyond the bounds of every node alone, nodes no longer change their neighbours.
 
-    If a sample has m copies, λ and with it θ are smaller by √m at most; and λ of copies is at most 1, so that with θz > 1 to the
-    nearest other sample they have none but each other.
+    If a sample has m rows, λ and with it θ are smaller by √m at most; and λ of copies is at most 1, so that they have no
+    neighbours but each other once θz > 1 to the nearest other sample.
     """
     nodes = np.concatenate([bounds.node_lower, bounds.node_upper])
     least, largest = nodes.min(), nodes.max()
     if task.sizes is not None:
         least, largest = least / np.sqrt(task.sizes.max()), max(largest, 1.0 / nearest[nearest > 0.0].min(initial=np.inf))
     return least / BEYOND_BOUNDS, min(largest * BEYOND_BOUNDS, most)
+
+
+def _warn_of_degree(asked: Asked, state: State) -> None:
+    """Warn if the graph has not the number of neighbours that was asked for, and say which numbers there are."""
+    n, wanted, reached = state.problem.n, asked.degree, mean_neighbors(state.point, state.bridges)
+    if wanted is None or abs(reached - wanted) <= max(PROMISED_DEGREE * wanted, 2.0 / n):
+        return
+    connected = f" {state.bridges.count} bridges were needed for one component." if state.bridges.count else ""
+    why = "" if state.jump is None else f": {state.jump}"
+    warn(f"Wanted {wanted} neighbours per node, the graph has {reached:.4g}{why}.{connected}", ConvergenceWarning)
 
 
 def _learned(model, task: Task, asked: Asked, state: State, bounds, solution: Solution) -> Learned:

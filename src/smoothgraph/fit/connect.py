@@ -24,7 +24,8 @@ from smoothgraph.fit.state import Asked, State, mean_neighbors
 from smoothgraph.messages import warn
 from smoothgraph.neighbors.queries import nearest_outside
 
-MAX_ROUNDS = 30  # rounds of adding bridges
+MAX_ROUNDS = 100  # rounds of adding bridges
+THETA_ROUNDS = 15  # rounds in which θ may move: another θ takes edges away, and components come apart again
 NEAR_DEGREE, DEGREE_DRIFT = 0.009, 0.003  # relative: θ stays while the degree is so near, or did not drift farther than that
 FEW_MOVED = 0.1  # up to this share of nodes with another λ, only the surroundings of lost edges are searched for components
 SMALL_COMPONENT = 200  # nodes; larger components are not found by that search, only by the last look at the whole graph
@@ -39,7 +40,7 @@ def connect(asked: Asked, state: State) -> State:
     """
     weights, certified, before = _mean_weights(state), not state.failing.size, None
     miss = _miss(asked, state)
-    for _ in range(MAX_ROUNDS):
+    for n_rounds in range(MAX_ROUNDS):
         labels = _components(state) if before is None else _components_since(before, state, asked)
         i, j, z = _cheapest_pairs(asked, state, labels)
         own = _own_weights(state, asked) > 0.0
@@ -47,7 +48,7 @@ def connect(asked: Asked, state: State) -> State:
         old = state.bridges
         changed = _marked(i, j, old.i[own], old.j[own], n=labels.size)
         state = replace(state, bridges=old.chosen(~own).added(i, j, np.minimum(weights[i], weights[j])))
-        theta_stays = _miss(asked, state) <= max(NEAR_DEGREE, miss + DEGREE_DRIFT)
+        theta_stays = _miss(asked, state) <= max(NEAR_DEGREE, miss + DEGREE_DRIFT) or n_rounds >= THETA_ROUNDS
         if is_connected and certified and theta_stays:
             if before is None:
                 break
@@ -64,7 +65,9 @@ def connect(asked: Asked, state: State) -> State:
     else:
         labels = _components(state)
     if labels.max() > 0:
-        warn(f"The graph keeps {labels.max() + 1} components: the allowed edges do not connect them. Allow more edges.")
+        why = f"{MAX_ROUNDS} rounds of adding bridges do not connect them. Ask for more neighbours"
+        why = why if asked.distances.can_search else "the allowed edges do not connect them. Allow more edges"
+        warn(f"The graph keeps {labels.max() + 1} components: {why}.")
     return state
 
 
@@ -75,7 +78,8 @@ def _solve_again(asked, state, changed, certify):
         now = replace(now, degree=None)
     else:
         theta *= mean_neighbors(state.point, state.bridges) / asked.degree  # about where the search will end
-    return solve_certified(now, state.support, theta, bridges=state.bridges, start=state, changed=changed)
+    solved = solve_certified(now, state.support, theta, bridges=state.bridges, start=state, changed=changed)
+    return solved if now.degree is not None else replace(solved, jump=state.jump)
 
 
 def _miss(asked, state):

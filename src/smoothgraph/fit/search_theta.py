@@ -9,12 +9,11 @@ NARROWEST_BRACKET and the wanted number still lies inside the jump, and at the e
 changes its neighbours: no θ beyond it gives fewer, or more.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from smoothgraph.fit.state import Asked, Bridges, Support, mean_neighbors
+from smoothgraph.fit.state import Asked, Bridges, Jump, Support, mean_neighbors
 from smoothgraph.solvers.problem import Point
 
 MAX_SOLVES = 40  # far more than it takes: a bracket as wide as the largest step is bisected to the narrowest one in 22 solves
@@ -22,21 +21,6 @@ LARGEST_STEP = np.log(4.0)  # of log θ; it doubles with every step that changes
 FLAT_SLOPE = -0.05  # a secant flatter than this says nothing about where the degree is
 BRACKET_MARGIN = 0.05  # a proposal nearer than this share to an end of the bracket is replaced by its middle
 NARROWEST_BRACKET = 1e-6  # in log θ: a degree that still jumps inside is not attainable
-
-
-@dataclass(frozen=True)
-class Jump:
-    """The wanted number of neighbours is not attainable: the nearest that are, below and above (None where there is none)."""
-
-    below: float | None
-    above: float | None
-
-    def __str__(self) -> str:
-        if self.below is None:
-            return f"the fewest that any θ gives are about {self.above:.4g}"
-        if self.above is None:
-            return f"the most that any θ gives are about {self.below:.4g}"
-        return f"equal distances, or few samples, leave no graph between {self.below:.4g} and {self.above:.4g}"
 
 
 def search_theta(

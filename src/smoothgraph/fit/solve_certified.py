@@ -4,18 +4,16 @@ In: what is asked, a support and a first θ. Out: the `State` it ended in. Every
 """
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from smoothgraph._kernels import dual
 from smoothgraph.fit.certify import MAX_EXTENSIONS, Growth, failing_nodes
 from smoothgraph.fit.search_theta import search_theta
 from smoothgraph.fit.state import Asked, Bridges, State, Support, mean_neighbors
-from smoothgraph.messages import warn
 
 MAX_ROUNDS = 20  # rounds of growing the support
 COARSE_GAP = 1e-4  # gap of the solves while θ and the support still change: the degree is then right to about 0.1 %
 # Relative errors of the degree: 1 % is promised, and the last search ends below that. Before the support grows 1 % is enough.
-DEGREE_TOL, ROUGH_DEGREE_TOL, PROMISED_DEGREE = 0.006, 0.01, 0.01
+DEGREE_TOL, ROUGH_DEGREE_TOL = 0.006, 0.01
 
 
 def solve_certified(
@@ -66,8 +64,7 @@ def solve_certified(
         )
     else:
         failing = failing_nodes(support, point.form.theta, point.lam)
-    _warn_of_degree(asked, mean_neighbors(point, bridges), problem.n, jump)
-    return State(problem, point, support, bridges, failing)
+    return State(problem, point, support, bridges, failing, jump)
 
 
 def _newly_weighted(before, point, asked):
@@ -80,9 +77,3 @@ def _newly_weighted(before, point, asked):
 def _tell(asked, problem, point, bridges, failing):
     reached, certified = mean_neighbors(point, bridges), problem.n - failing.size
     asked.say(f"θ {problem.theta:.6g}, degree {reached:.3f}, gap {point.gap:.1e}, {certified} nodes certified")
-
-
-def _warn_of_degree(asked, reached, n, jump):
-    if asked.degree is not None and abs(reached - asked.degree) > max(PROMISED_DEGREE * asked.degree, 2.0 / n):
-        why = f": {jump}" if jump is not None else ""
-        warn(f"Wanted {asked.degree} neighbours per node, the graph has {reached:.4g}{why}.", ConvergenceWarning)

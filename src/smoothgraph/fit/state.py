@@ -112,15 +112,34 @@ class Support:
         return replace(self, edges=edges, counted=edges.scaled(self.local_scale, threads=threads))
 
 
+@dataclass(frozen=True)
+class Jump:
+    """The wanted number of neighbours is not attainable: the nearest that are, below and above (None where there is none)."""
+
+    below: float | None
+    above: float | None
+
+    def __str__(self) -> str:
+        if self.below is None:
+            return f"the fewest that any θ gives are about {self.above:.4g}"
+        if self.above is None:
+            return f"the most that any θ gives are about {self.below:.4g}"
+        return f"equal distances, or few samples, leave no graph between {self.below:.4g} and {self.above:.4g}"
+
+
 @dataclass(frozen=True, eq=False)
 class State:
-    """Where a fit is: the problem, its optimum, the support it is on, and the nodes without a certificate."""
+    """Where a fit is: the problem, its optimum, the support it is on, and the nodes without a certificate.
+
+    `jump` says which numbers of neighbours there are where the wanted one is not.
+    """
 
     problem: Any
     point: Point
     support: Support
     bridges: Bridges
     failing: np.ndarray
+    jump: Jump | None = None
 
     @property
     def theta(self) -> float:

@@ -21,8 +21,8 @@ class Task:
 
     `distances` are numbered by the rows of the table. `found` are the neighbour lists, or the pairs that are allowed without a
     search; a model releases them when it has its edges. `theta` is None if it is to be found for `n_neighbors`, and goes with
-    the unit of the distances; `max_weight` and `prior` are in units of the graph with δ = 1. `sizes` is the number of equal rows
-    that each sample stands for, or None: then there is a sample for every row, or copies are merged.
+    the unit of the distances; `max_weight` and `prior` are in units of the graph with δ = 1. `sizes` is the number of rows that
+    each sample stands for, or None: then there is a sample for every row, or copies are merged.
     """
 
     distances: Distances

@@ -23,7 +23,6 @@ from smoothgraph.fit.by_theta import learn_by_theta
 from smoothgraph.fit.state import Terms
 from smoothgraph.fit.task import Learned, Task
 from smoothgraph.parallel import Threads
-from smoothgraph.solvers.groups import GroupSweeps
 from smoothgraph.solvers.nodewise import Nodewise
 from smoothgraph.solvers.problem import less_offsets
 from smoothgraph.theta import log_theta_at
@@ -36,7 +35,7 @@ class Log(BaseEstimator):
 
     name = "log"
     takes = ("locality", "connect", "theta", "alpha", "beta", "max_weight", "prior")
-    learns = True
+    learns, counts_copies = True, True
     recommended_locality, recommended_connect = 1.0, True  # what did best on the tasks of docs/results.md
 
     def check(self, metric, neighbors) -> None:
@@ -61,10 +60,6 @@ class Log(BaseEstimator):
     def solver(self, threads: Threads) -> Nodewise:
         return Nodewise(threads)
 
-    def solver_of_copies(self, threads: Threads) -> GroupSweeps:
-        """The solver for nodes that stand for several rows."""
-        return GroupSweeps(threads)
-
     def row_solver(self, problem: "LogProblem", lam: np.ndarray):
         return partial(new_rows if problem.sizes is None else new_rows_to_copies, upper=problem.upper)
 
@@ -73,8 +68,8 @@ class Log(BaseEstimator):
 class LogProblem:
     """The log model on allowed edges. `prior` has one weight per entry of `edges.indices`, or is None.
 
-    `sizes` is the number of rows that each node stands for, or None. Equal rows have the same λ and the weight min(λ, max_weight)
-    among themselves, so that the problem over all rows is one over the distinct samples (`solvers/groups.py`). It has no prior.
+    `sizes` is the number of rows that each node stands for, or None. Equal rows have the same λ and, among themselves, weights
+    of min(λ, max_weight): the problem over all rows is one over the distinct samples (`solvers/groups.py`). It has no prior.
     """
 
     edges: Edges
@@ -92,7 +87,7 @@ class LogProblem:
             check_no_isolated(self.edges)
 
     def solver(self, threads: Threads) -> Nodewise:
-        return Nodewise(threads) if self.sizes is None else GroupSweeps(threads)
+        return Nodewise(threads)
 
     @property
     def n(self) -> int:

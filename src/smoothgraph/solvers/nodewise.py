@@ -13,12 +13,13 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from smoothgraph._kernels import dual
 from smoothgraph.parallel import Threads
 from smoothgraph.solvers import interior
 from smoothgraph.solvers.conjugate_gradients import conjugate_gradients
+from smoothgraph.solvers.groups import Groups
 from smoothgraph.solvers.problem import Point, Solution, solution_at
 from smoothgraph.solvers.sweeps import Memory, Sweeps, mean_psi
+from smoothgraph.solvers.work import Work
 
 COARSE_GAP = 1e-8  # a cold start sweeps to this gap first: up to here sweeps are best; then come a leap and finer sweeps
 MAX_STALLED = 10  # leaps in a row that do not even halve the gap: rounding leaves no more to gain
@@ -28,15 +29,23 @@ CG_ROUNDS, CG_TOL = 20, 0.03  # rounds, and relative residual, to which a Newton
 DIRECT_EDGES = 60_000  # nodes with at most so many allowed edges in all are moved to their joint optimum at once
 ROUNDED_DOWN = 8.0 * np.finfo(np.float64).eps  # share of λ of far nodes that the rounding of 2θz and of sums can take
 DIRECT_DOUBLINGS = 4  # that number doubles with every leap that did not help, up to so many times
+OUT_OF_PROPORTION = (
+    "The work was out of proportion, and ended here: distances span too many orders of magnitude for one θ. Use locality=1, "
+    "rescale the features, or remove samples that are far from all others."
+)
 
 
 class Nodewise:
-    """The solver. It keeps its memory between solves: touching new memory takes longer than writing to it."""
+    """The solver. It keeps its memory between solves: touching new memory takes longer than writing to it.
+
+    It counts its work over all solves of a fit. When that is out of proportion, a solve is a few sweeps, and no leaps.
+    """
 
     name = "nodewise"
 
     def __init__(self, threads: Threads | None = None):
         self.threads = Threads() if threads is None else threads
+        self.work = Work()
         self._memory = Memory()
 
     def ascend(self, problem, tol: float, max_iter: int, start: Point | None = None, changed=None) -> Point:
@@ -51,7 +60,7 @@ class Nodewise:
         offset, lam = self._carried(problem, start)
         point = self._ascend(problem, tol, max_iter, offset, lam, start, changed)
         for _ in range(SHIFTS):
-            if point.gap <= tol or not point.z_offset.any():
+            if point.gap <= tol or not point.z_offset.any() or self._is_too_much(problem):
                 break
             point = self._ascend(problem, tol, max_iter, *_counted_anew(point))
         return point
@@ -66,13 +75,14 @@ class Nodewise:
         if last.count:
             point = _with_edges(point, last)
         energy = point.energy + point.lam_offset * point.degree  # what the distances of the form have less
-        objective = float(energy.sum() - np.log(point.degree).sum()) + problem.constant
-        dual_objective = objective - problem.n * point.gap
-        # One number cannot hold all digits of a far node's λ. The dual falls steeply where such a λ is too large, and by no more
-        # than the share of λ that is taken off where it is too small: so it is rounded down, and the gap holds for it too.
+        objective = float(np.sum(point.mass * energy) - np.sum(point.mass * np.log(point.degree))) + problem.constant
+        dual_objective = objective - point.n_rows * point.gap
+        # One number cannot hold all digits of a far node's λ. The dual falls steeply where such a λ is too large, and by no
+        # more than the share that is taken off where it is too small: so λ is rounded down, and the gap holds for it too.
         lam = point.lam * np.where(point.z_offset > 0.0, 1.0 - ROUNDED_DOWN, 1.0)
         values = lam / problem.shrink, objective, dual_objective
-        solution = solution_at(point, problem.shrink, values, tol, started, self.threads)
+        advice = OUT_OF_PROPORTION if self._is_too_much(problem) else "Raise max_iter, or tol."
+        solution = solution_at(point, problem.shrink, values, tol, started, self.threads, advice)
         if last.count:
             weights = csr_matrix(solution.weights + problem.shrink * last.graph(problem.n))
             weights.sort_indices()
@@ -81,7 +91,7 @@ class Nodewise:
 
     def point_at(self, problem, lam: np.ndarray) -> Point:
         """The point at a λ of the user's."""
-        sweeps = Sweeps(problem, problem.far_offset(), self._memory, self.threads)
+        sweeps = self._sweeps(problem, problem.far_offset())
         return sweeps.evaluate(np.asarray(lam, np.float64) * problem.shrink - sweeps.offset)
 
     def _carried(self, problem, start):
@@ -98,22 +108,20 @@ class Nodewise:
         return offset, lam
 
     def _ascend(self, problem, tol, max_iter, offset, lam, start=None, changed=None) -> Point:
-        sweeps = Sweeps(problem, offset, self._memory, self.threads)
+        sweeps = self._sweeps(problem, offset)
         if lam is None:
-            lam = np.empty(problem.n)
-            self.threads.rows(dual.start_dual, problem.n, sweeps.all_edges, sweeps.offset, lam)
-            sweeps.first_round(lam)
+            lam = sweeps.start()
             n_iter = 1 + sweeps.run(lam, max(tol, COARSE_GAP), max_iter - 1)
         else:
             lam = lam.copy()
             n_iter = sweeps.run(lam, tol, max_iter, changed)
         point = sweeps.evaluate(lam) if changed is None else sweeps.evaluate_changes(start, changed, lam)
         best, stalled = point.gap, 0
-        while point.gap > tol and n_iter < max_iter and stalled < MAX_STALLED:
+        while point.gap > tol and n_iter < max_iter and stalled < MAX_STALLED and not self._is_too_much(problem):
             point = self._leap(sweeps, point, tol, DIRECT_EDGES << min(stalled, DIRECT_DOUBLINGS))
             n_iter += 1
             if point.z_offset is not sweeps.z_offset:
-                sweeps = Sweeps(problem, point.z_offset, self._memory, self.threads)
+                sweeps = self._sweeps(problem, point.z_offset)
             if point.gap > tol:
                 lam = point.lam_shifted.copy()
                 n_iter += sweeps.run(lam, tol, max_iter - n_iter)
@@ -121,6 +129,14 @@ class Nodewise:
             stalled = 0 if point.gap < 0.5 * best else stalled + 1
             best = min(best, point.gap)
         return replace(point, n_iter=n_iter)
+
+    def _sweeps(self, problem, offset):
+        if problem.sizes is not None:
+            return Groups(problem, offset, self.threads, self.work)
+        return Sweeps(problem, offset, self._memory, self.threads, self.work)
+
+    def _is_too_much(self, problem):
+        return self.work.is_too_much(problem.edges.indptr[-1])
 
     def _leap(self, sweeps, before, tol, direct_edges) -> Point:
         """The point after a step that sweeps would take long for, or the same point if that is no ascent of the dual.
@@ -133,9 +149,9 @@ class Nodewise:
         with np.errstate(all="ignore"):  # of λ of very different sizes rounding may leave nothing: such a step is refused
             if np.diff(problem.edges.indptr)[moving].sum() > direct_edges:
                 return _line_search(sweeps, before, _newton_step(before, free, self.threads))
-            offset, lam = interior.move(problem, before, moving, 0.1 * tol)
+            offset, lam = interior.move(problem, before, moving, 0.1 * tol, self.work)
             if before.z_offset.any():  # λ has been counted anew, and the old way of counting has no digits for it
-                point = Sweeps(problem, offset, self._memory, self.threads).evaluate(lam)
+                point = self._sweeps(problem, offset).evaluate(lam)
                 if point.gap < before.gap or before.gap == np.inf:
                     return point
             return _line_search(sweeps, before, lam - before.lam_shifted + 2.0 * before.form.theta * (offset - before.z_offset))
@@ -149,12 +165,16 @@ def _counted_anew(point):
 
 
 class _LastEdges(NamedTuple):
-    """One edge (i, j) for each node i without weight: its weight w, and by how much it lies below the cost of the edge."""
+    """One edge (i, j) for each node i without weight: its weight w, and by how much it lies below the cost of the edge.
+
+    j stands for `rows` equal rows, and i has the edge to each of them.
+    """
 
     i: np.ndarray
     j: np.ndarray
     w: np.ndarray
     short: np.ndarray
+    rows: np.ndarray
 
     @property
     def count(self):
@@ -175,18 +195,20 @@ def _last_edges(point):
         missing = form.theta * form.z[row] - 0.5 * (lam[i] + lam[form.indices[row]])
         entries.append(form.begin[i] + int(np.argmin(missing)))
         short.append(float(missing.min()))
-    w = 1.0 / point.lam[nodes]
+    others = form.indices[np.array(entries, np.int64)]
+    rows = np.ones(nodes.size) if point.sizes is None else point.sizes[others]  # such a node has no copies, its neighbour may
+    w = 1.0 / (rows * point.lam[nodes])
     w = w if form.upper is None else np.minimum(w, form.upper)
-    return _LastEdges(nodes, form.indices[np.array(entries, np.int64)], w, np.array(short))
+    return _LastEdges(nodes, others, w, np.array(short), rows)
 
 
 def _with_edges(point, last):
     """The point with these edges. For a weight that λ does not give, the gap has w² + 2·short·w more."""
-    n, cost = point.form.n, last.w**2 + 2.0 * last.short * last.w
-    added = np.bincount(last.i, last.w, n) + np.bincount(last.j, last.w, n)
+    n, cost = point.form.n, last.rows * (last.w**2 + 2.0 * last.short * last.w)
+    added = np.bincount(last.i, last.rows * last.w, n) + np.bincount(last.j, last.w, n)
     degree, energy = point.degree + added, point.energy + point.lam_shifted * added
     energy[last.i] += cost
-    gap = mean_psi(degree, point.lam_shifted, point.lam_offset) + float(cost.sum()) / n
+    gap = mean_psi(degree, point.lam_shifted, point.lam_offset, sizes=point.sizes) + float(cost.sum()) / point.n_rows
     return replace(point, degree=degree, energy=energy, gap=gap)
 
 
@@ -199,7 +221,7 @@ def _moving(problem, point, free, tol):
 
 def _line_search(sweeps, before, step):
     """The point after as much of the step as makes the dual rise."""
-    n, value = sweeps.problem.n, _dual_value(before)
+    n, value = before.n_rows, _dual_value(before)
     t = min(1.0, 0.9 / max(np.max(-step / before.lam), 1e-300))  # λ stays positive
     while t > 1e-3:
         trial = sweeps.evaluate(before.lam_shifted + t * step)
@@ -211,12 +233,22 @@ def _line_search(sweeps, before, step):
 
 
 def _newton_step(point, free, threads):
-    """The step H⁻¹∇D, H = diag(1/λ²) + ½ S_A S_Aᵀ over the edges A strictly between their bounds."""
+    """The step H⁻¹∇D, H = diag(1/λ²) + ½ S_A S_Aᵀ over the edges A strictly between their bounds.
+
+    For nodes that stand for m rows the unknowns are m times λ: then H still has ½ at every edge.
+    """
     indptr, indices = free
     diagonal, gradient = 1.0 / point.lam**2 + 0.5 * np.diff(indptr), 1.0 / point.lam - point.degree
-    return conjugate_gradients((indptr[:-1], indptr[1:], indices), diagonal, gradient, 0.0, CG_ROUNDS, CG_TOL, threads)
+    if point.sizes is not None:
+        n, upper = point.form.n, np.inf if point.form.upper is None else point.form.upper
+        rows_of_others = csr_matrix((np.ones(indices.size), indices, indptr), shape=(n, n)) @ point.sizes
+        rows_of_own = np.where(point.lam < upper, point.sizes - 1.0, 0.0)
+        diagonal = (1.0 / point.lam**2 + rows_of_own + 0.5 * rows_of_others) / point.sizes
+    rows = indptr[:-1], indptr[1:], indices
+    return conjugate_gradients(rows, diagonal, gradient, 0.0, CG_ROUNDS, CG_TOL, threads) / point.mass
 
 
 def _dual_value(point):
     """D(λ) = P(w) − gap, but for constants; from sums that stay finite where a degree is 0."""
-    return np.sum(np.log(point.lam)) + float(np.sum(point.energy - point.degree * point.lam_shifted))
+    energy = point.energy - point.degree * point.lam_shifted
+    return np.sum(point.mass * np.log(point.lam)) + float(np.sum(point.mass * energy))

@@ -46,13 +46,14 @@ class Problem(Protocol):
 class Point:
     """Where a solver is: λ in its stored form, and what the weights at λ are.
 
-    `energy` is each node's half of Σₑ 2θzw + w², with the distances of the form. `z_offset` is None for a model that has
-    none. `sizes` is the number of rows that each node stands for, or None: degree, neighbours and energy are those of one row.
+    `energy` is each node's half of Σₑ 2θzw + w², with the distances of the form. `z_offset` is 0 for a model that has
+    no offsets. `sizes` is the number of rows that each node stands for, or None: then nodes are rows. Degree, neighbours and
+    energy are those of one row.
     """
 
     form: Form
     lam_shifted: np.ndarray
-    z_offset: np.ndarray | None
+    z_offset: np.ndarray
     gap: float
     n_iter: int
     degree: np.ndarray
@@ -63,12 +64,21 @@ class Point:
     @property
     def lam_offset(self) -> np.ndarray:
         """What `lam_shifted` is counted from."""
-        return np.zeros(self.form.n) if self.z_offset is None else 2.0 * self.form.theta * self.z_offset
+        return 2.0 * self.form.theta * self.z_offset
 
     @property
     def lam(self) -> np.ndarray:
         """λ as the mathematics has it (of the problem without a prior)."""
-        return self.lam_shifted if self.z_offset is None else self.lam_shifted + self.lam_offset
+        return self.lam_shifted + self.lam_offset
+
+    @property
+    def mass(self) -> np.ndarray | float:
+        """What a node counts for in sums over rows."""
+        return 1.0 if self.sizes is None else self.sizes
+
+    @property
+    def n_rows(self) -> int:
+        return self.form.n if self.sizes is None else int(self.sizes.sum())
 
     def on(self, problem: Problem) -> "Point":
         """The same λ on a problem with more edges; the degrees hold as long as none of these has weight."""
@@ -150,8 +160,19 @@ def status_of(gap: float, tol: float, n_iter: int, *, what: str = "rounds", advi
     return Status.MAX_ITER
 
 
-def solution_at(point: Point, ratio: float, values: tuple, tol: float, started: float, threads: Threads) -> Solution:
-    """The Solution at a point: its positive weights, `ratio` times as large; `values` are λ, P and D."""
+def solution_at(
+    point: Point,
+    ratio: float,
+    values: tuple,
+    tol: float,
+    started: float,
+    threads: Threads,
+    advice: str = "Raise max_iter, or tol.",
+) -> Solution:
+    """The Solution at a point: its positive weights, `ratio` times as large; `values` are λ, P and D.
+
+    `advice` goes with the warning that the gap is larger than `tol`.
+    """
     n, (lam, objective, dual_objective) = point.lam_shifted.size, values
     indptr, indices, w = weighted_edges(point.form, point.lam_shifted, threads=threads)
     if indptr[-1] < np.iinfo(np.int32).max:
@@ -159,7 +180,7 @@ def solution_at(point: Point, ratio: float, values: tuple, tol: float, started: 
     w *= ratio
     weights = sp.csr_matrix((w, indices, indptr), shape=(n, n))
     weights.sort_indices()
-    status = status_of(point.gap, tol, point.n_iter)
+    status = status_of(point.gap, tol, point.n_iter, advice=advice)
     return Solution(weights, lam, objective, dual_objective, point.gap, point.n_iter, status, time.perf_counter() - started)
 
 
