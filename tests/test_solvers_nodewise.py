@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-from conftest import blobs, edges_of, relative_l1
-from smoothgraph import GraphLearner
+from conftest import blobs, edges_of, paper_learner, relative_l1
 from smoothgraph.models import LogProblem
 from smoothgraph.parallel import Threads
 from smoothgraph.solvers import Status, nodewise, solve, sweeps
@@ -81,13 +80,13 @@ def test_heavy_tails(monkeypatch, seed):
     """Groups of outliers far from each other, at all scales: the more leaps are no help, the more nodes move at once."""
     X = np.random.default_rng(seed).lognormal(sigma=2.5, size=(1500, 4))
     monkeypatch.setattr(nodewise, "DIRECT_EDGES", 1000)
-    learner = GraphLearner(5).fit(X)
+    learner = paper_learner(5).fit(X)
     x = learner.graph_ @ np.ones(1500) * learner.solution_.dual
     assert np.mean(x - 1.0 - np.log(x)) <= 1e-6
     assert learner.n_incomplete_ == 0
     monkeypatch.setattr(nodewise, "DIRECT_DOUBLINGS", 0)
     with pytest.warns(ConvergenceWarning, match="relative duality gap"):
-        GraphLearner(5).fit(X)
+        paper_learner(5).fit(X)
 
 
 @pytest.mark.parametrize("max_weight", [0.05, 0.2, 0.5])

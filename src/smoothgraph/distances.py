@@ -118,7 +118,7 @@ class Points:
         self.X = self.queries(X)
         if not self._center():
             largest = max(float(abs(self.from_middle(self.X[rows])).max()) for rows in blocks(self.n, COLUMNS))
-            self.exponent = _exponent(largest, "X")
+            self.exponent = _exponent(largest, "X, less the median of its rows,")
             self.X = self.queries(X)
             self._center()
 
