@@ -53,6 +53,8 @@ def learn_by_theta(model: ThetaModel, task: Task) -> Learned:
     """Learn the graph of a model that has a θ."""
     numbering, threads, stage = task.found.numbering, task.threads, task.progress.stage
     distances = task.distances.numbered(numbering)
+    if task.sizes is not None and task.theta is None:
+        _check_attainable(task.n_neighbors, task.sizes)
     prior = None if task.prior is None else numbering.graph_by_node(task.prior)
     with stage("edges") as say:
         edges = task.found.edges(threads=threads)
@@ -110,9 +112,8 @@ def _theta_bounds(model, task: Task, z) -> ThetaBounds | None:
     z has the squared distances of each node's nearest, as the problem counts them.
     """
     k, n, most = task.n_neighbors, task.distances.n, task.found.most_neighbors
-    if task.sizes is not None:
-        _check_copies(task)
-        return None if n == 1 else theta_bounds(z, min(k, n - 1), model.theta_at)  # of distinct samples, to begin with
+    if task.sizes is not None:  # bounds of distinct samples, to begin with
+        return None if n == 1 else theta_bounds(z, min(k, n - 1), model.theta_at)
     if task.theta is None and k > most:
         raise ValueError(
             f"n_neighbors={k}, but the allowed edges give a node {most:.4g} neighbours on average at most. Ask for "
@@ -128,14 +129,13 @@ def _theta_bounds(model, task: Task, z) -> ThetaBounds | None:
     return theta_bounds(z, k, model.theta_at)
 
 
-def _check_copies(task: Task) -> None:
-    """Raise if copies alone have more neighbours than are wanted. A sample without copies has one at the least."""
-    n_rows = task.sizes.sum()  # type: ignore[union-attr]
-    least = float(np.sum(task.sizes * np.maximum(task.sizes - 1.0, 1.0)) / n_rows)  # type: ignore[operator]
-    if task.theta is None and (least > task.n_neighbors or task.distances.n == 1):
+def _check_attainable(k: int, sizes: np.ndarray) -> None:
+    """Raise if copies alone have more neighbours than are wanted. A row without copies has one neighbour at the least."""
+    least = float(np.sum(sizes * np.maximum(sizes - 1.0, 1.0)) / sizes.sum())
+    if least > k or sizes.size == 1:
         raise ValueError(
-            f"n_neighbors={task.n_neighbors}, but with duplicates='keep' a row has {least:.4g} neighbours on average at the "
-            "least, since copies are neighbours whatever θ is. Ask for more neighbours, set theta, or use duplicates='merge'."
+            f"n_neighbors={k}, but with duplicates='keep' a row has {least:.4g} neighbours on average at the least, since "
+            "copies are neighbours whatever θ is. Ask for more neighbours, set theta, or use duplicates='merge'."
         )
 
 
