@@ -29,9 +29,12 @@ class Bridges:
         ends = np.concatenate([self.i, self.j]), np.concatenate([self.j, self.i])
         return sp.csr_matrix((np.tile(self.weights, 2), ends), shape=(n, n))
 
-    def degrees(self, n: int) -> np.ndarray | None:
-        """The weight that each node has of them; None if there are none."""
-        return np.bincount(self.i, self.weights, n) + np.bincount(self.j, self.weights, n) if self.count else None
+    def degrees(self, n: int, sizes: np.ndarray | None = None) -> np.ndarray | None:
+        """The weight that each node has of them; None if there are none. Between copies a bridge connects all with all."""
+        if not self.count:
+            return None
+        to_i, to_j = (1.0, 1.0) if sizes is None else (sizes[self.j], sizes[self.i])
+        return np.bincount(self.i, self.weights * to_i, n) + np.bincount(self.j, self.weights * to_j, n)
 
     def chosen(self, those: np.ndarray) -> "Bridges":
         return Bridges(self.i[those], self.j[those], self.weights[those])
@@ -43,11 +46,15 @@ class Bridges:
 
 @dataclass(frozen=True, eq=False)
 class Terms:
-    """What changes the problem besides θ, in units of the graph with δ = 1; `prior` is a graph of the nodes."""
+    """What changes the problem besides θ, in units of the graph with δ = 1; `prior` is a graph of the nodes.
+
+    `sizes` is the number of equal rows that each node stands for, or None: then there is a node for every row.
+    """
 
     max_weight: float | None = None
     prior: sp.csr_matrix | None = None
     prior_strength: float = 0.0
+    sizes: np.ndarray | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +81,7 @@ class Asked:
 
     def problem(self, support: "Support", theta: float, bridges: Bridges):
         """The model's problem on the support at θ."""
-        return self.model.problem(support.edges, theta, self.terms, bridges.degrees(support.edges.n))
+        return self.model.problem(support.edges, theta, self.terms, bridges.degrees(support.edges.n, self.terms.sizes))
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,5 +156,8 @@ class State:
 
 
 def mean_neighbors(point: Point, bridges: Bridges) -> float:
-    """Neighbours per node, bridges included."""
+    """Neighbours per node, bridges included; per row where nodes stand for several rows."""
+    if point.sizes is not None:
+        of_bridges = 2.0 * float(np.sum(point.sizes[bridges.i] * point.sizes[bridges.j]))
+        return (float(np.sum(point.sizes * point.n_neighbors)) + of_bridges) / float(point.sizes.sum())
     return float(point.n_neighbors.mean()) + 2.0 * bridges.count / point.n_neighbors.size
