@@ -3,9 +3,10 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 DATA ?=
+TABLES ?=
 K ?= 10
 
-.PHONY: demo test test-interop lint types docs bench bench-full reproduce reproduce-small clean
+.PHONY: demo test test-interop lint types docs bench bench-full zoo reproduce reproduce-small clean
 
 $(VENV)/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -39,6 +40,10 @@ bench: $(VENV)/installed  ## side-by-side measurements; SMOOTHGRAPH_DATA names t
 
 bench-full: bench  ## and those that take long: ten million samples need 20 GB and the better part of an hour
 	$(BIN)/python -m benchmarks complete ten_million
+
+zoo: $(VENV)/installed  ## fit all tables of the zoo, or TABLES="wine page-patches", and write docs/zoo.md: an hour of one core
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[zoo]"
+	PYTHONPATH=tests $(BIN)/python -m zoo $(TABLES)
 
 reproduce: $(VENV)/installed  ## every figure and table of the paper at its size: hours; what has been run is not run again
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[experiments]"

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from smoothgraph import GraphLearner
 from smoothgraph.distances import distances_of
 from smoothgraph.fit.state import Asked, Support
 from smoothgraph.models import Log
@@ -22,6 +23,14 @@ def blobs(n, d, rng, outliers=0.05):
     far = rng.random(n) < outliers
     X[far] += 10.0 * rng.normal(size=(int(far.sum()), d))
     return X
+
+
+PAPER = {"locality": 0.0, "connect": False, "duplicates": "keep"}
+
+
+def paper_learner(n_neighbors=10, **options):
+    """A learner of the paper's graph: one θ for all nodes, no bridges, and copies as the model has them."""
+    return GraphLearner(n_neighbors, **{**PAPER, **options})
 
 
 def lists_of(X, k):

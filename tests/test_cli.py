@@ -16,8 +16,9 @@ import pytest
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 from sklearn.neighbors import kneighbors_graph
+from sklearn.preprocessing import RobustScaler, StandardScaler
 
-from conftest import blobs
+from conftest import blobs, relative_l1
 from smoothgraph import GraphLearner
 from smoothgraph.__main__ import main
 from smoothgraph.io import read_graph, write_graph
@@ -92,13 +93,14 @@ def test_options_are_the_parameters_of_the_learner_and_of_its_models():
 
 def test_choices_are_those_of_the_learner():
     from smoothgraph.cli.learn import Metric, Model, Search
-    from smoothgraph.models import model_of
+    from smoothgraph.distances import METRICS
+    from smoothgraph.models import MODELS
 
-    for name in typing.get_args(Model):
-        assert model_of(name).name == name
+    assert typing.get_args(Model) == tuple(MODELS)
+    assert typing.get_args(Metric) == (*METRICS, "precomputed")
     X = np.random.default_rng(0).normal(size=(30, 3))
     for metric in typing.get_args(Metric):
-        assert GraphLearner(3, metric=metric).fit(X if metric != "precomputed" else X[:, :1] ** 2 + X[:, 0] ** 2).graph_.nnz
+        assert GraphLearner(3, metric=metric).fit(X if metric != "precomputed" else (X[:, :1] - X[:, 0]) ** 2).graph_.nnz
     for neighbors in typing.get_args(Search):
         assert GraphLearner(3, neighbors=neighbors).fit(X).graph_.nnz
 
@@ -124,6 +126,46 @@ def test_parameters_reach_the_learner(tmp_path, table, run):
     assert {name: facts["parameters"][name] for name in options} == options
     code, shown, _ = run("learn", path, "--columns", "a", "--scale", "sum", "-o", out, "--json")
     assert read_graph(out).W.sum() == pytest.approx(80)
+
+
+def test_columns_of_different_units_are_named_and_standardised(tmp_path, run, rng):
+    """As scikit-learn does it; constant columns stay, and a column of mostly zeros is divided by its deviation."""
+    X = np.column_stack([blobs(80, 3, rng) * [1.0, 1e4, 1e-3], np.full(80, 0.1), 1e5 * (rng.random(80) < 0.2)])
+    path, out = tmp_path / "units.csv", tmp_path / "graph.npz"
+    pd.DataFrame(X, columns=["a", "price", "c", "same", "rare"]).assign(name=range(80)).to_csv(path, index=False)
+    learn = "learn", path, "--id-column", "name", "-k", 4, "-o", out
+    told = run(*learn, "--columns", "a,c,price,same")[2]
+    assert "warning: Column 'price' makes up over 99.9 % of the squared distances" in told
+    assert read_graph(out).metadata["standardize"] == "none"
+    robust = RobustScaler().fit_transform(X)
+    robust[:, 4] = X[:, 4] / X[:, 4].std()
+    for how, expected in (("standard", StandardScaler().fit_transform(X)), ("robust", robust)):
+        code, shown, told = run(*learn, "--standardize", how)
+        assert code == 0
+        assert f"standardised ({how})" in shown
+        assert f"standardised ({how})" in run("info", out)[1]
+        assert "warning" not in told
+        assert read_graph(out).metadata["standardize"] == how
+        assert relative_l1(read_graph(out).W, GraphLearner(4).fit(expected).graph_) < 1e-3
+
+
+def test_standardising_keeps_sparse_tables_sparse_and_small_numbers_small(tmp_path, run, rng):
+    X = sp.random(80, 6, density=0.5, rng=rng).tocsr() @ sp.diags([1.0, 10.0, 100.0, 1.0, 1.0, 1.0])
+    sparse, small, out = tmp_path / "sparse.npz", tmp_path / "small.npy", tmp_path / "graph.npz"
+    sp.save_npz(sparse, sp.csr_matrix(X))
+    assert run("learn", sparse, "-k", 4, "--standardize", "standard", "-o", out, "-q")[0] == 0
+    dense = GraphLearner(4).fit(StandardScaler().fit_transform(X.toarray()))  # the distances are the same
+    assert relative_l1(read_graph(out).W, dense.graph_) < 1e-3
+    code, _, told = run("learn", sparse, "--standardize", "robust", "-o", out)
+    assert code == 1
+    assert "use --standardize standard" in told
+    Z = rng.integers(0, 255, size=(80, 5)).astype(np.uint8)
+    np.save(small, Z)
+    for how in ("standard", "robust"):
+        assert run("learn", small, "-k", 4, "--standardize", how, "-o", out, "-q")[0] == 0
+    code, _, told = run("learn", small, "--metric", "precomputed", "--standardize", "robust", "-o", out)
+    assert code == 1
+    assert "--standardize robust does not apply to --metric precomputed" in told
 
 
 def test_info_tells_what_learn_wrote(tmp_path, table, run):
@@ -292,7 +334,7 @@ MODELS = (
     "--model knn --mutual",
     "--model knn-gaussian --sigma 0.5",
     "--locality 0.5 --connect",
-    "--neighbors all",
+    "--neighbors all --no-connect",
 )
 
 

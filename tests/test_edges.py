@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from conftest import blobs
 from smoothgraph import edges as edges_module
 from smoothgraph.distances import DistanceMatrix, Points
-from smoothgraph.edges import Edges, edges_of_all_pairs, edges_of_lists, edges_of_matrix, rows_of_lists
+from smoothgraph.edges import Edges, check_no_isolated, edges_of_all_pairs, edges_of_lists, edges_of_matrix, rows_of_lists
 from smoothgraph.neighbors import find_neighbors
 from smoothgraph.numbering import Numbering
 from smoothgraph.parallel import Threads
@@ -182,9 +182,12 @@ def test_a_matrix_gives_its_entries_and_a_stored_zero_is_one():
     assert np.isinf(edges.reach).all()
 
 
-def test_a_node_without_an_allowed_edge_is_named():
+def test_a_node_without_an_allowed_edge_is_named_where_every_node_needs_one():
+    edges = edges_of_matrix(sp.csr_matrix(([1.0, 1.0], ([0, 1], [1, 0])), shape=(3, 3)))
     with pytest.raises(ValueError, match="Sample 2 has no allowed edge"):
-        edges_of_matrix(sp.csr_matrix(([1.0, 1.0], ([0, 1], [1, 0])), shape=(3, 3)))
+        check_no_isolated(edges)
+    with pytest.raises(ValueError, match="None of the 3 samples has an allowed edge"):
+        edges_of_matrix(sp.csr_matrix(np.eye(3)))
 
 
 def test_all_pairs_are_all_pairs(rng):

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from conftest import at_edges, blobs, relative_l1
+from conftest import at_edges, blobs, paper_learner, relative_l1
 from cvx import all_pairs, solve_log_model
 from smoothgraph import GraphLearner
+from smoothgraph.models import Log
 from smoothgraph.theta import node_thetas
 
 DIGITS = load_digits().data
@@ -62,10 +63,29 @@ def test_a_prior_is_of_the_rows_whatever_the_search(rng):
 # --- locality -------------------------------------------------------------------------------------------------------------
 
 
-def test_no_locality_is_the_paper_to_the_last_bit(rng):
+def test_what_is_recommended_is_what_the_model_says_and_the_paper_where_theta_is_given(rng):
     X = blobs(400, 3, rng)
-    plain, zero = GraphLearner(6).fit(X), GraphLearner(6, locality=0).fit(X)
-    np.testing.assert_array_equal(plain.graph_.toarray(), zero.graph_.toarray())
+    recommended = GraphLearner(6).fit(X)
+    assert (recommended.locality_, recommended.connect_) == (Log.recommended_locality, Log.recommended_connect)
+    asked = GraphLearner(6, locality=Log.recommended_locality, connect=Log.recommended_connect).fit(X)
+    np.testing.assert_array_equal(recommended.graph_.toarray(), asked.graph_.toarray())
+    paper = paper_learner(6).fit(X)
+    for options in ({"theta": paper.theta_}, {"alpha": 1.0 / paper.theta_, "beta": 1.0 / paper.theta_}):
+        given = GraphLearner(6, **options).fit(X)
+        assert (given.locality_, given.connect_, given.bridges_.size) == (0.0, False, 0)
+        np.testing.assert_array_equal(given.graph_.toarray(), paper_learner(6, theta=given.theta_).fit(X).graph_.toarray())
+
+
+@pytest.mark.parametrize("model", ["l2", "soft", "knn"])
+def test_nothing_is_recommended_for_other_models(rng, model):
+    learner = GraphLearner(6, model=model).fit(blobs(100, 3, rng))
+    assert (learner.locality_, learner.connect_) == (0.0, False)
+
+
+def test_without_copies_it_does_not_matter_what_becomes_of_them(rng):
+    X = blobs(400, 3, rng)
+    merged, kept = (GraphLearner(6, duplicates=duplicates).fit(X) for duplicates in ("merge", "keep"))
+    np.testing.assert_array_equal(merged.graph_.toarray(), kept.graph_.toarray())
 
 
 @pytest.mark.parametrize("locality", [0.5, 1.0])
@@ -73,7 +93,7 @@ def test_it_is_the_log_model_on_scaled_distances(locality):
     """CVXPY over all pairs, with distances scaled by the definition."""
     n, k = 40, 4
     X = uneven(n, np.random.default_rng(3))
-    learner = GraphLearner(k, locality=locality, tol=1e-12).fit(X)
+    learner = GraphLearner(k, locality=locality, connect=False, tol=1e-12).fit(X)
     i, j, z = all_pairs(X)
     square = np.zeros((n, n))
     square[i, j] = square[j, i] = z

@@ -6,7 +6,7 @@ import pytest
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
-from conftest import asked_for, at_edges, blobs, support_of
+from conftest import asked_for, at_edges, blobs, paper_learner, support_of
 from cvx import all_pairs, incidence, solve_accurately
 from smoothgraph import GraphLearner
 from smoothgraph.distances import distances_of
@@ -26,11 +26,18 @@ def pairs_of_points(rng, count=60):
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"locality": 1.0}, {"model": "l2"}, {"complete": False}, {"neighbors": "approximate", "random_state": 0}]
+    "options",
+    [
+        {"locality": 0.0},
+        {"locality": 1.0},
+        {"model": "l2"},
+        {"locality": 0.0, "complete": False},
+        {"locality": 0.0, "neighbors": "approximate", "random_state": 0},
+    ],
 )
 def test_one_component_at_the_wanted_degree(options):
     X = blobs(1000, 3, np.random.default_rng(0))
-    apart = GraphLearner(3, **options).fit(X)
+    apart = GraphLearner(3, connect=False, **options).fit(X)
     assert apart.n_components_ > 1
     assert not apart.bridges_.size
     connected = GraphLearner(3, connect=True, **options).fit(X)
@@ -53,7 +60,7 @@ def test_components_are_found_whatever_their_size(small, monkeypatch):
 
 def test_a_connected_graph_is_left_alone(rng):
     X = rng.random((300, 2))
-    plain, connected = GraphLearner(12).fit(X), GraphLearner(12, connect=True).fit(X)
+    plain, connected = (GraphLearner(12, connect=connect).fit(X) for connect in (False, True))
     assert plain.n_components_ == 1
     assert not connected.bridges_.size
     np.testing.assert_array_equal(plain.graph_.toarray(), connected.graph_.toarray())
@@ -95,7 +102,7 @@ def test_everything_else_is_optimal_given_the_bridges(options):
     i, j, z = all_pairs(X)
     square = np.zeros((n, n))
     square[i, j] = square[j, i] = z
-    scale = node_thetas(np.sort(square, axis=1)[:, 1:], 2) ** (learner.locality / 2)
+    scale = node_thetas(np.sort(square, axis=1)[:, 1:], 2) ** (learner.locality_ / 2)
     z = z * scale[i] * scale[j]
     W = at_edges(learner.graph_, i, j)
     bridges = {tuple(pair) for pair in learner.bridges_.tolist()}
@@ -131,11 +138,11 @@ def test_the_learner_leaves_scans_of_approximate_lists_to_connect(n_neighbors, a
     def certified(stage):
         return [int(text.split()[-3]) for at, text in said if at == stage and text.endswith("nodes certified")]
 
-    plain = GraphLearner(n_neighbors, **options).fit(X)
+    plain = paper_learner(n_neighbors, **options).fit(X)
     assert plain.n_incomplete_ == 0
     assert certified("solve")[-1] == len(X)
     said.clear()
-    connected = GraphLearner(n_neighbors, connect=True, **options).fit(X)
+    connected = paper_learner(n_neighbors, connect=True, **options).fit(X)
     assert certified("solve")[-1] < len(X)
     assert certified("connect")[-1] == len(X)
     assert connected.n_incomplete_ == 0
@@ -172,18 +179,24 @@ def test_the_forest_is_the_cheapest_of_all_pairs(strength, rng):
     assert first == chosen
 
 
-def test_far_groups_are_connected_by_a_search(rng):
-    """Three clouds whose lists know nothing of each other: two pairs connect them, about as near as clouds can be."""
+@pytest.mark.parametrize("locality", [0.0, None])
+def test_far_groups_are_connected_by_a_search(rng, locality):
+    """Three clouds whose lists know nothing of each other: two pairs connect them, about as near as clouds can be.
+
+    With locality that is near in the distances that count.
+    """
     X = np.vstack([rng.normal(size=(150, 3)) + 1000.0 * c for c in range(3)])
-    learner = GraphLearner(5, connect=True).fit(X)
+    learner = GraphLearner(5, connect=True, locality=locality).fit(X)
     assert learner.n_components_ == 1
     cloud = np.arange(450) // 150
     between_clouds = [(i, j) for i, j in learner.bridges_ if cloud[i] != cloud[j]]
     assert len(between_clouds) == 2
+    distance = np.linalg.norm(X[:, None] - X[None], axis=2)
+    own = node_thetas(np.sort(distance**2, axis=1)[:, 1:], 5) ** (learner.locality_ / 4)
+    distance *= own[:, None] * own
     for i, j in between_clouds:
-        between = np.linalg.norm(X[cloud == cloud[i]][:, None] - X[cloud == cloud[j]][None], axis=2)
         assert abs(cloud[i] - cloud[j]) == 1
-        assert np.linalg.norm(X[i] - X[j]) < 1.001 * between.min()
+        assert distance[i, j] < 1.001 * distance[cloud == cloud[i]][:, cloud == cloud[j]].min()
 
 
 def test_allowed_edges_that_do_not_connect_are_a_warning():

@@ -45,7 +45,9 @@ def test_tables_with_names(tmp_path, kind):
     np.testing.assert_array_equal(table.X, X)
     assert table.ids.tolist() == IDS
     assert table.labels.tolist() == KINDS.tolist()
+    assert table.columns == list("abcd")
     chosen = read_table(path, columns=["c", "a"])
+    assert chosen.columns == ["c", "a"]
     np.testing.assert_array_equal(chosen.X, X[:, [2, 0]])
     assert chosen.ids is None
     with pytest.raises(ValueError, match=r"'name' holds .*'row-0'.*--id-column"):

@@ -3,6 +3,7 @@
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components, laplacian
@@ -16,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
-from conftest import at_edges, blobs, edges_of, relative_l1
+from conftest import PAPER, at_edges, blobs, edges_of, paper_learner, relative_l1
 from cvx import all_pairs, solve_log_model
 from smoothgraph import GraphLearner, degree_path, learn_graph
 from smoothgraph.models import L2, Daitch, LogProblem, Nearest
@@ -79,15 +80,19 @@ def test_what_is_learned_is_a_graph(n_neighbors):
     learner = GraphLearner(n_neighbors).fit(DIGITS)
     assert_is_graph(learner.graph_, len(DIGITS))
     assert learner.n_isolated_ == 0
-    assert set(learner.seconds_) == {"neighbors", "edges", "theta", "solve", "graph"}
+    assert learner.connect_ == (n_neighbors > 2)  # a tree has nearly two neighbours per node: hardly an edge would be learned
+    assert set(learner.seconds_) - {"connect"} == {"copies", "neighbors", "edges", "theta", "solve", "graph"}
+    assert ("connect" in learner.seconds_) == learner.connect_
     assert all(seconds >= 0 for seconds in learner.seconds_.values())
 
 
-def test_a_path_gives_the_graphs_of_single_fits():
-    path = degree_path(DIGITS, [20, 5, 10], tol=1e-10)
+@pytest.mark.parametrize("options", [PAPER, {}], ids=["paper", "default"])
+def test_a_path_gives_the_graphs_of_single_fits(options):
+    path = degree_path(DIGITS, [20, 5, 10], tol=1e-10, **options)
     assert [round(learner.n_neighbors_) for learner in path] == [20, 5, 10]
     for learner in path:
-        single = GraphLearner(learner.n_neighbors, theta=learner.theta_, tol=1e-10).fit(DIGITS)
+        same = {"locality": learner.locality_, "connect": learner.connect_, "duplicates": learner.duplicates}
+        single = GraphLearner(learner.n_neighbors, theta=learner.theta_, tol=1e-10, **same).fit(DIGITS)
         assert relative_l1(learner.graph_, single.graph_) < 1e-4
         assert learner.n_incomplete_ == 0
 
@@ -112,24 +117,27 @@ def test_a_degree_that_ties_forbid_is_said():
 # --- relations ------------------------------------------------------------------------------------------------------------
 
 
-def test_permuting_the_samples_permutes_the_graph(rng):
+@pytest.mark.parametrize("options", [PAPER, {}], ids=["paper", "default"])
+def test_permuting_the_samples_permutes_the_graph(rng, options):
     order = rng.permutation(len(DIGITS))
-    plain = GraphLearner(8, tol=1e-10).fit(DIGITS)
-    permuted = GraphLearner(8, tol=1e-10, theta=plain.theta_).fit(DIGITS[order])
+    plain = GraphLearner(8, tol=1e-10, **options).fit(DIGITS)
+    same = {"theta": plain.theta_, "locality": plain.locality_, "connect": plain.connect_}
+    permuted = GraphLearner(8, tol=1e-10, **same).fit(DIGITS[order])
     assert relative_l1(plain.graph_[order][:, order], permuted.graph_) < 1e-4
 
 
 @pytest.mark.parametrize("factor", [1e-8, 1e-3, 1e5])
 def test_scaling_the_data_scales_theta_and_leaves_the_graph(factor):
-    plain, scaled = GraphLearner(8, tol=1e-10).fit(DIGITS), GraphLearner(8, tol=1e-10).fit(factor * DIGITS)
+    plain, scaled = paper_learner(8, tol=1e-10).fit(DIGITS), paper_learner(8, tol=1e-10).fit(factor * DIGITS)
     assert scaled.theta_ * factor**2 == pytest.approx(plain.theta_, rel=1e-6)
     assert relative_l1(scaled.graph_, plain.graph_) < 1e-4
 
 
 def test_sparse_float32_and_integers_give_the_graph_of_float64():
-    plain = GraphLearner(8, tol=1e-10).fit(DIGITS)
-    for X in (sp.csr_matrix(DIGITS), DIGITS.astype(np.float32), DIGITS.astype(np.uint8)):
-        other = GraphLearner(8, tol=1e-10, theta=plain.theta_).fit(X)
+    plain = paper_learner(8, tol=1e-10).fit(DIGITS)
+    small = DIGITS.astype(np.uint8)
+    for X in (sp.csr_matrix(DIGITS), DIGITS.astype(np.float32), small, pd.DataFrame(small).astype({0: np.float32})):
+        other = paper_learner(8, tol=1e-10, theta=plain.theta_).fit(X)
         assert relative_l1(other.graph_, plain.graph_) < 1e-4
     assert other.distances_.dtype == np.float32
 
@@ -153,7 +161,7 @@ def test_scale_changes_the_units_and_nothing_else(scale):
 
 def test_components_are_counted():
     X = np.concatenate([DIGITS[:50], DIGITS[50:100] + 1e4])
-    learner = GraphLearner(4).fit(X)
+    learner = paper_learner(4).fit(X)
     assert learner.n_components_ == connected_components(learner.graph_)[0] >= 2
 
 
@@ -180,10 +188,12 @@ def test_allowed_edges_are_all_there_is(rng):
     assert (learner.graph_.toarray()[~in_range] == 0).all()
 
 
-def test_given_lists_are_used_and_named():
-    learner = GraphLearner(5, neighbors=KNeighborsTransformer(n_neighbors=15)).fit(DIGITS)
+@pytest.mark.parametrize("options", [PAPER, {}], ids=["paper", "default"])
+def test_given_lists_are_used_and_named(options):
+    learner = GraphLearner(5, neighbors=KNeighborsTransformer(n_neighbors=15), **options).fit(DIGITS)
     assert learner.neighbors_ == "KNeighborsTransformer"
-    assert relative_l1(learner.graph_, GraphLearner(5, theta=learner.theta_).fit(DIGITS).graph_) < 1e-2
+    same = {"theta": learner.theta_, "locality": learner.locality_, "connect": learner.connect_}
+    assert relative_l1(learner.graph_, GraphLearner(5, **same).fit(DIGITS).graph_) < 1e-2
 
 
 def test_verbose_says_what_was_chosen_and_done(capsys):
@@ -197,22 +207,22 @@ def test_verbose_says_what_was_chosen_and_done(capsys):
 
 def test_a_callable_hears_every_stage_begin_and_what_it_did():
     said = []
-    learner = GraphLearner(5, connect=True, verbose=lambda stage, text: said.append((stage, text))).fit(DIGITS)
+    learner = GraphLearner(5, verbose=lambda stage, text: said.append((stage, text))).fit(DIGITS)
     begun = [stage for stage, text in said if not text]
-    assert begun == ["neighbors", "edges", "theta", "solve", "connect", "graph", "graph"]
+    assert begun == ["copies", "neighbors", "edges", "theta", "solve", "connect", "graph", "graph"]
     assert list(learner.seconds_) == list(dict.fromkeys(begun))
     assert all(any(at == stage and text for at, text in said) for stage in set(begun))
 
 
 def test_all_pairs_is_the_complete_graph_problem_and_says_what_it_would_need(rng):
     X = blobs(250, 3, rng)
-    some = GraphLearner(5, tol=1e-10).fit(X)
-    every = GraphLearner(5, tol=1e-10, theta=some.theta_, neighbors="all").fit(X)
+    some = paper_learner(5, tol=1e-10).fit(X)
+    every = paper_learner(5, tol=1e-10, theta=some.theta_, neighbors="all").fit(X)
     assert every.neighbors_ == "all pairs"
     assert every.n_incomplete_ == 0
     assert relative_l1(every.graph_, some.graph_) < 1e-4
     with pytest.raises(ValueError, match="GB"):
-        GraphLearner(5, neighbors="all").fit(np.zeros((3_000_000, 1), np.float32))
+        GraphLearner(5, neighbors="all").fit(np.arange(3_000_000, dtype=np.float32)[:, None])
 
 
 # --- small, degenerate and wrong input ------------------------------------------------------------------------------------
@@ -252,7 +262,9 @@ def test_duplicates_make_a_graph_without_nan(rng):
         (np.eye(5), {"n_neighbors": 5}, "n_neighbors=5 must be less than the number of samples"),
         (np.eye(5), {"n_neighbors": 0}, "n_neighbors=0"),
         (np.eye(5), {"n_neighbors": 2.5}, "n_neighbors=2.5"),
-        (np.ones((30, 3)), {"n_neighbors": 3}, "identical"),
+        (np.ones((30, 3)), {"n_neighbors": 3}, r"n_neighbors=3 .* distinct samples, n_samples = 1 \(of 30 rows"),
+        (np.ones((30, 3)), {"n_neighbors": 3, "duplicates": "keep"}, "All distances .* are 0, .*duplicates='merge'"),
+        (np.eye(5), {"duplicates": "drop"}, "duplicates='drop' is not known: use 'merge' or 'keep'"),
         (np.eye(5), {"metric": "manhattan"}, "'manhattan'"),
         (np.eye(5), {"theta": -1.0}, "theta=-1.0"),
         (np.eye(5), {"theta": 1.0, "alpha": 1.0, "beta": 1.0}, "theta alone"),
@@ -265,9 +277,9 @@ def test_duplicates_make_a_graph_without_nan(rng):
         (np.eye(5), {"oversampling": 0.5}, "oversampling=0.5"),
         (np.eye(5), {"n_jobs": 0}, "n_jobs=0"),
         (np.eye(5), {"prior_strength": -1}, "prior_strength=-1"),
-        (np.eye(5), {"prior": np.eye(4)}, r"prior has shape \(4, 4\)"),
-        (np.eye(5), {"prior": np.triu(np.ones((5, 5)), 1)}, "prior is not symmetric"),
-        (np.eye(5), {"prior": -np.ones((5, 5))}, "negative"),
+        (np.eye(5), {"prior": np.eye(4), "prior_strength": 1}, r"prior has shape \(4, 4\)"),
+        (np.eye(5), {"prior": np.triu(np.ones((5, 5)), 1), "prior_strength": 1}, "prior is not symmetric"),
+        (np.eye(5), {"prior": -np.ones((5, 5)), "prior_strength": 1}, "negative"),
         (
             np.eye(5),
             {"neighbors": (np.roll(np.arange(5), 1)[:, None], None), "n_neighbors": 3},
@@ -277,7 +289,7 @@ def test_duplicates_make_a_graph_without_nan(rng):
         (-np.ones((5, 5)), {"metric": "precomputed"}, "negative.*-1"),
         (np.arange(25.0).reshape(5, 5), {"metric": "precomputed"}, r"not symmetric: \(0, 4\) holds 4, \(4, 0\) holds 20"),
         (sp.csr_matrix(np.triu(np.ones((5, 5)), 1)), {"metric": "precomputed"}, r"\(0, 1\) holds 1, \(1, 0\) holds nothing"),
-        (sp.csr_matrix(np.eye(5)), {"metric": "precomputed"}, "Sample 0 has no allowed edge"),
+        (sp.csr_matrix(np.eye(5)), {"metric": "precomputed"}, "None of the 5 samples has an allowed edge"),
         (sp.csr_matrix(np.eye(6)[::-1]), {"metric": "precomputed"}, "n_neighbors=2, but the allowed edges give a node 1 "),
     ],
 )
@@ -302,6 +314,6 @@ def test_a_matrix_that_differs_by_rounding_is_symmetric_enough(rng):
 
 
 def test_solve_takes_what_the_learner_found():
-    learner = GraphLearner(6).fit(DIGITS[:300])
+    learner = paper_learner(6).fit(DIGITS[:300])
     again = solve(LogProblem(edges_of(DIGITS[:300], 299), learner.theta_), tol=1e-10)
     assert relative_l1(learner.graph_, again.weights) < 1e-3

@@ -27,7 +27,7 @@ def low_dimensional(rng):
 @pytest.mark.parametrize("kind", ["hard", "soft"])
 @pytest.mark.parametrize("name", low_dimensional(np.random.default_rng(0)))
 def test_samples_in_few_dimensions(rng, kind, name):
-    learner = GraphLearner(5, model=Daitch(kind)).fit(low_dimensional(rng)[name])
+    learner = GraphLearner(5, model=Daitch(kind), duplicates="keep").fit(low_dimensional(rng)[name])
     assert learner.solution_.status is Status.CONVERGED
     assert learner.n_incomplete_ == 0
     if kind == "hard":
@@ -43,7 +43,7 @@ def test_all_pairs_and_lists_alone(rng, kind):
     on_lists = GraphLearner(5, model=Daitch(kind), complete=False).fit(X)
     assert on_lists.n_incomplete_ == 150
     assert on_lists.solution_.objective > learner.solution_.objective * (1 - 1e-6)
-    mu = None if kind == "hard" else default_mu(X, edges_of(X, 15))
+    mu = None if kind == "hard" else default_mu(X, edges_of(X, int(5 * learner.oversampling)))
     every = GraphLearner(5, model=Daitch(kind, mu=mu), complete=False, neighbors="all").fit(X)
     assert every.solution_.objective == pytest.approx(learner.solution_.objective, rel=1e-5)
     if kind == "hard":

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.neighbors import NearestNeighbors
 
-from conftest import blobs
+from conftest import blobs, paper_learner
 from smoothgraph.distances import Points
 from smoothgraph.neighbors import approximate
 from smoothgraph.neighbors.approximate import Cells, CellSizes, search_approximate
@@ -161,12 +161,10 @@ def test_a_memory_map_is_not_read_into_memory_whole(rng, tmp_path):
 
 
 def test_the_graph_from_approximate_lists_is_nearly_the_optimum(monkeypatch, rng):
-    from smoothgraph import GraphLearner
-
     monkeypatch.setattr(approximate, "CELL_SIZES", SMALL)
     X = blobs(3000, 4, rng)
-    exact = GraphLearner(8, neighbors="exact").fit(X)
-    learned = GraphLearner(8, neighbors="approximate", theta=exact.theta_, random_state=0).fit(X)
+    exact = paper_learner(8, neighbors="exact").fit(X)
+    learned = paper_learner(8, neighbors="approximate", theta=exact.theta_, random_state=0).fit(X)
     assert learned.neighbors_ == "approximate"
     assert exact.recall_ == 1.0
     assert 0.97 < learned.recall_ <= 1.0

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from sklearn.datasets import load_digits
 from sklearn.metrics import pairwise_distances
 
-from conftest import blobs, relative_l1
+from conftest import blobs, paper_learner, relative_l1
 from smoothgraph import GraphLearner
 from smoothgraph.models import Nearest
 from smoothgraph.theta import node_thetas
@@ -20,7 +20,7 @@ DIGITS = load_digits().data
 def test_new_rows_solve_their_own_problem(options):
     """Minimise Σ 2θzw + w² − λᵀw − log Σw over w ≥ 0: the conditions hold for every one of the n fitted samples."""
     train, new = DIGITS[:1000], DIGITS[1000:1100]
-    learner = GraphLearner(8, **options).fit(train)
+    learner = paper_learner(8, **options).fit(train)
     rows = learner.transform(new).toarray()
     z = pairwise_distances(new, train, metric="sqeuclidean")
     slope = 2 * learner.theta_ * z + 2 * rows - learner.solution_.dual - 1 / rows.sum(axis=1, keepdims=True)

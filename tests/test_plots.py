@@ -13,7 +13,7 @@ import pytest
 import scipy.sparse as sp
 from matplotlib.collections import LineCollection
 
-from conftest import blobs
+from conftest import blobs, paper_learner
 from smoothgraph import GraphLearner, plots
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
@@ -21,7 +21,7 @@ EXAMPLES = Path(__file__).parents[1] / "examples"
 
 @pytest.fixture(scope="module")
 def learner():
-    return GraphLearner(5).fit(blobs(150, 3, np.random.default_rng(0)))
+    return paper_learner(5).fit(blobs(150, 3, np.random.default_rng(0)))
 
 
 @pytest.fixture(autouse=True)
@@ -164,8 +164,18 @@ def test_bounds_hold_the_one_node_solution_and_the_point_is_the_learners(learner
     assert (np.diff(line.get_ydata()) < 0).all()  # more neighbours, smaller θ
 
 
+@pytest.mark.parametrize("scale", [2.0**-400, 2.0**400])
+def test_pictures_of_theta_and_of_convergence_are_in_the_units_of_the_table(rng, scale):
+    X = np.repeat(rng.normal(size=(60, 2)), 2, axis=0)  # with copies: the picture is of the problem of the distinct samples
+    plain, scaled = (GraphLearner(5, locality=0, connect=False).fit(c * X) for c in (1.0, scale))
+    lines = [plots.theta_bounds(learner).lines[0].get_ydata() for learner in (plain, scaled)]
+    np.testing.assert_allclose(lines[1] * scale**2, lines[0], rtol=1e-9)
+    gaps = [plots.convergence(learner).lines[0].get_ydata() for learner in (plain, scaled)]
+    np.testing.assert_allclose(*gaps, rtol=1e-6)
+
+
 def test_the_gap_falls_below_the_tolerance(rng):
-    learner = GraphLearner(5, tol=1e-4).fit(rng.normal(size=(60, 2)))
+    learner = paper_learner(5, tol=1e-4).fit(rng.normal(size=(60, 2)))
     _, given = plt.subplots()
     ax = plots.convergence(learner, solvers=("nodewise", "primal_dual"), ax=given)
     assert ax is given

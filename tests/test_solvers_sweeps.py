@@ -13,8 +13,7 @@ from smoothgraph.solvers.sweeps import LANES, SERIAL_NODES, WAVES, Memory, Sweep
 
 
 def sweeps_of(problem, threads=None):
-    offset = np.zeros(problem.n)
-    return Sweeps(problem, problem.form(), offset, Memory(), threads or Threads(1))
+    return Sweeps(problem, np.zeros(problem.n), Memory(), threads or Threads(1))
 
 
 def test_nodes_that_move_at_the_same_time_do_not_rock_each_other(rng):

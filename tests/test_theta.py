@@ -60,7 +60,7 @@ def test_bounds_are_finite_and_positive_whatever_the_ties(z, k):
     z = np.sort(z, axis=1)
     k = min(k, z.shape[1])
     if not z.any():
-        with pytest.raises(ValueError, match="identical"):
+        with pytest.raises(ValueError, match="distance 0"):
             theta_bounds(z, k)
         return
     bounds = theta_bounds(z, k)

@@ -1,16 +1,31 @@
-"""What the learner was given → the same, checked, or an error that names the value and the remedy."""
+"""What the learner was given → the same, checked, or an error that names the value and the remedy.
+
+What is allowed but seldom meant gets a warning.
+"""
 
 from numbers import Integral, Real
 
 import numpy as np
 import scipy.sparse as sp
 
-from smoothgraph.distances import METRICS
+from smoothgraph.distances import METRICS, least_certain, without_negatives
+from smoothgraph.messages import warn
 from smoothgraph.models import model_of, models_taking
-from smoothgraph.symmetry import check_symmetric
+from smoothgraph.symmetry import TOLERANCE, check_symmetric
 
 SMALL_TYPES = "bool", "uint8", "int8", "uint16", "int16", "float16", "float32"  # float32 holds each of them exactly
 NOT_FOR_ALL = "locality", "connect", "theta", "alpha", "beta", "max_weight", "prior"  # parameters that not every model takes
+MATRIX_CALLS = {  # packages of graphs → what gives the matrix of a graph G, row i being node i
+    "networkx": "nx.to_scipy_sparse_array(G, nodelist=range(n))",
+    "igraph": "G.get_adjacency_sparse(attribute='weight')",
+    "pygsp": "G.W",
+    "networkit": "networkit.algebraic.adjacencyMatrix(G)",
+}
+FEWEST_TO_CONNECT = 3  # neighbours; a tree has nearly 2 per node, so that with fewer most edges would be bridges
+SAMPLED_ROWS, SAMPLED_VALUES = 2000, 2_000_000  # rows, and values in them, from which the share of a column is estimated
+LEAST_SAMPLED_ROWS = 100  # that many rows of a wide table are looked at, however many values they have
+MOST_OF_DISTANCE = 0.95  # share of the squared distances from which a single column is said to make up nearly all of them
+TAIL = 0.05  # share of the values of a column at either end that may be outliers: they do not count in its share
 
 
 def check_model(learner):
@@ -30,9 +45,10 @@ def check_model(learner):
 
 def check_parameters(learner):
     """The model of the learner. Raises for a parameter that makes no sense whatever the data."""
+    _check_kind_of_prior(learner.prior)
     model = check_model(learner)
-    if not (_is_number(learner.locality, Real, 0) and learner.locality <= 1):
-        raise ValueError(f"locality={learner.locality!r} must be a number from 0 to 1.")
+    if learner.locality is not None and not (_is_number(learner.locality, Real, 0) and learner.locality <= 1):
+        raise ValueError(f"locality={learner.locality!r} must be a number from 0 to 1, or None for what is recommended.")
     if not _is_number(learner.n_neighbors, Integral, 1):
         raise ValueError(f"n_neighbors={learner.n_neighbors!r} must be an integer of at least 1.")
     if learner.metric not in (*METRICS, "precomputed"):
@@ -40,10 +56,10 @@ def check_parameters(learner):
         raise ValueError(f"metric={learner.metric!r} is not known: use {names} or 'precomputed'.")
     if not _is_number(learner.oversampling, Real, 1):
         raise ValueError(f"oversampling={learner.oversampling!r} must be a number of at least 1; 3 is usual.")
+    if learner.duplicates not in ("merge", "keep"):
+        raise ValueError(f"duplicates={learner.duplicates!r} is not known: use 'merge' or 'keep'.")
     if not _is_number(learner.max_iter, Integral, 1):
         raise ValueError(f"max_iter={learner.max_iter!r} must be an integer of at least 1.")
-    if not _is_number(learner.prior_strength, Real, 0):
-        raise ValueError(f"prior_strength={learner.prior_strength!r} must be a finite number of at least 0.")
     if learner.n_jobs is not None and not (_is_number(learner.n_jobs, Integral, 1) or learner.n_jobs == -1):
         raise ValueError(f"n_jobs={learner.n_jobs!r} must be None or -1 (all cores), or a positive integer.")
     for name in ("theta", "alpha", "beta", "max_weight", "tol"):
@@ -51,7 +67,53 @@ def check_parameters(learner):
         if not (value is None and name != "tol") and not (_is_number(value, Real, 0) and value > 0):
             raise ValueError(f"{name}={value!r} must be a positive, finite number.")
     _check_theta_and_scale(learner, model)
+    _check_prior_strength(learner.prior, learner.prior_strength)
     return model
+
+
+def locality_and_connect(learner, model, is_given: bool) -> tuple[float, bool]:
+    """The two as they were given; None is what the model recommends, or the paper's value where θ or the edges are given."""
+    locality, connect = getattr(model, "recommended_locality", 0.0), getattr(model, "recommended_connect", False)
+    if is_given:
+        locality, connect = 0.0, False
+    connect = connect and learner.n_neighbors >= FEWEST_TO_CONNECT
+    return locality if learner.locality is None else learner.locality, connect if learner.connect is None else learner.connect
+
+
+def check_n_neighbors(n_neighbors, n_samples: int, n_rows: int | None = None) -> None:
+    """Raise if there are not more samples than wanted neighbours; of `n_rows` rows some may be copies."""
+    if n_neighbors >= n_samples:
+        copies = n_rows is not None and n_rows > n_samples
+        samples = "distinct samples" if copies else "samples"
+        of_rows = f" (of {n_rows} rows; the others are copies)" if copies else ""
+        raise ValueError(
+            f"n_neighbors={n_neighbors} must be less than the number of {samples}, n_samples = {n_samples}{of_rows}: a node "
+            "has at most all the others as neighbours."
+        )
+
+
+def keeps_by_group(learner, model) -> bool:
+    """Whether copies that are kept can be learned as groups: of the log model, without a prior or lists of the user's own.
+
+    All else goes over every row, as if copies were samples like others: a prior may have another weight for each copy, and
+    given lists may hold nothing but copies.
+    """
+    return getattr(model, "counts_copies", False) and learner.prior is None and isinstance(learner.neighbors, str)
+
+
+def lists_of_distinct(neighbors, copies):
+    """What the user gave as `neighbors`; of a pair (indices, distances) the lists of the distinct samples."""
+    if copies.n_distinct == 1:
+        return "all"  # there is nothing to search for
+    if not (isinstance(neighbors, tuple | list) and copies.any and len(neighbors) == 2):
+        return neighbors
+    indices = np.asarray(neighbors[0])
+    if indices.ndim != 2 or len(indices) != copies.copy_of.size or indices.dtype.kind not in "iu":
+        return neighbors  # the search says what is wrong
+    if indices.size and not -1 <= indices.min() <= indices.max() < len(indices):
+        return neighbors
+    sample_of = np.append(copies.sample_of, -1)  # −1, a missing entry, stays
+    return sample_of[indices[copies.first]], neighbors[1]
 
 
 def _check_theta_and_scale(learner, model):
@@ -62,6 +124,39 @@ def _check_theta_and_scale(learner, model):
         raise ValueError(f"scale={scale!r} is not understood: use None, a positive number, 'sum' or 'laplacian'.")
     if scale is not None and learner.beta is not None:
         raise ValueError("alpha and beta set the scale of the graph to √(α/β): leave scale=None, or give theta instead.")
+    if isinstance(scale, str) and learner.max_weight is not None:
+        factor = "W.shape[0] / W.sum()" if scale == "sum" else "1 / (the largest eigenvalue of the Laplacian of W)"
+        raise ValueError(
+            f"max_weight={learner.max_weight!r} bounds the weights of the returned graph, but with scale={scale!r} its scale "
+            "is known only when it is learned: leave scale out, or give a number, and multiply the graph W by "
+            f"{factor} afterwards."
+        )
+
+
+def _check_prior_strength(prior, strength):
+    if strength is not None and not _is_number(strength, Real, 0):
+        raise ValueError(f"prior_strength={strength!r} must be a finite number of at least 0.")
+    if prior is not None and strength is None:
+        raise ValueError("prior has no effect without prior_strength: give how strongly to stay near it, such as 1.0.")
+    if prior is None and strength:
+        raise ValueError(f"prior_strength={strength!r} has no effect without prior: give the graph to stay near.")
+
+
+def _check_kind_of_prior(prior):
+    if prior is None or sp.issparse(prior):
+        return
+    packages = [base.__module__.split(".")[0] for base in type(prior).__mro__]
+    package = next((name for name in packages if name in MATRIX_CALLS), None)
+    if package is not None:
+        raise TypeError(
+            f"prior is a {type(prior).__name__} of {package}, but its matrix of weights is needed: for a graph G on n nodes "
+            f"use {MATRIX_CALLS[package]}."
+        )
+    if np.ndim(prior) != 2 or np.asarray(prior).dtype.kind not in "biuf":
+        raise TypeError(
+            f"prior is a {type(prior).__name__}, but a sparse matrix or an array (n, n) of weights is needed; of a graph file "
+            "it is smoothgraph.io.read_graph(path).W."
+        )
 
 
 def _is_number(value, kind, least) -> bool:
@@ -70,15 +165,28 @@ def _is_number(value, kind, least) -> bool:
 
 def float_type(X):
     """The dtypes to accept for X: what float32 holds exactly stays or becomes float32, the rest is float64."""
-    kind = str(getattr(X, "dtype", "")).removeprefix("torch.")
-    return np.float32 if kind in SMALL_TYPES else np.float64
+    kinds = getattr(X, "dtypes", getattr(X, "dtype", ""))  # a frame has one for each column
+    names = [str(kind).removeprefix("torch.") for kind in np.ravel(np.asarray(kinds, dtype=object))]
+    return np.float32 if all(name in SMALL_TYPES for name in names) else np.float64
 
 
 def as_array(X):
-    """X as it is, or the array behind what only speaks DLPack."""
+    """X as it is, or the array behind what only speaks DLPack. Raises for masked values, which would count like others."""
     if hasattr(X, "__dlpack__") and not hasattr(X, "__array__"):
         return np.from_dlpack(X)
+    _check_mask(
+        X,
+        "X",
+        "fill them in, X.filled(value), or leave out their rows, X[~np.ma.getmaskarray(X).any(axis=1)]. Of squared distances, "
+        "store those that are known in a sparse matrix",
+    )
     return X
+
+
+def _check_mask(array, name, remedy):
+    count = np.ma.count_masked(array) if isinstance(array, np.ma.MaskedArray) else 0
+    if count:
+        raise ValueError(f"{name} has masked values, {count} of {array.size}. Values are not guessed: {remedy}.")
 
 
 def frame_ids(X) -> np.ndarray | None:
@@ -91,23 +199,48 @@ def check_squared_distances(Z):
     """A square, non-negative, symmetric matrix of squared distances, dense or CSR; what differs by rounding is evened out."""
     if Z.shape[0] != Z.shape[1]:
         raise ValueError(f"metric='precomputed' needs a square matrix of squared distances, not one of shape {Z.shape}.")
-    values = Z.data if sp.issparse(Z) else Z
-    if values.size and values.min() < 0:
-        raise ValueError(f"Squared distances cannot be negative, but the smallest is {values.min():.6g}.")
     name = "The matrix of squared distances"
     if not sp.issparse(Z):
+        Z = _without_rounding(Z)
         check_symmetric(Z, name, "Use (Z + Z.T) / 2 if both mean the same distance.")
-        return np.maximum(Z, Z.T)
+        _check_diagonal(Z)
+        Z = np.maximum(Z, Z.T)
+        np.fill_diagonal(Z, 0.0)
+        return Z
     Z = Z.copy()
     Z.sum_duplicates()
+    Z.data = without_negatives(Z.data)
     lists = "For k-nearest-neighbour lists use neighbors=(indices, distances) instead."
     check_symmetric(Z, name, f"Allowed edges go both ways: store both, at the same distance. {lists}")
     Z.data = np.maximum(Z.data, Z.T.tocsr().data)  # both have the same entries in the same order
     return Z
 
 
-def check_prior(prior, n: int) -> sp.csr_matrix:
-    """A symmetric, non-negative weighted graph on n nodes; the diagonal is left out."""
+def _without_rounding(Z):
+    """A dense Z with 0 where rounding has left something below 0, as in ‖x‖² + ‖y‖² − 2x·y."""
+    positive = without_negatives(Z)
+    if positive is Z:
+        return Z
+    is_rounding = (Z < 0) | (Z.T < 0)  # the counterpart of such an entry may be as small, but above 0
+    return np.where(is_rounding & (positive <= least_certain(Z)), 0.0, positive).astype(Z.dtype, copy=False)
+
+
+def _check_diagonal(Z):
+    """Warn if the diagonal is more than rounding: such a matrix may hold similarities."""
+    at = int(np.argmax(Z.diagonal()))
+    if Z[at, at] > least_certain(Z):
+        warn(
+            f"The diagonal of the matrix of squared distances is not 0: ({at}, {at}) holds {Z[at, at]:.6g}. It is not used; "
+            "but if the matrix holds similarities, the graph is wrong: turn them into squared distances first."
+        )
+
+
+def check_prior(prior, n: int, Z=None) -> sp.csr_matrix:
+    """A symmetric, non-negative weighted graph on n nodes; the diagonal is left out.
+
+    If Z is a sparse matrix, the edges must be among its entries: nothing else is known of their distances.
+    """
+    _check_mask(prior, "prior", "fill them in, with 0 where there is no edge: prior.filled(0)")
     prior = sp.csr_matrix(prior, dtype=np.float64)
     if prior.shape != (n, n):
         raise ValueError(f"prior has shape {prior.shape}: a graph on the {n} samples, ({n}, {n}), is needed.")
@@ -116,4 +249,73 @@ def check_prior(prior, n: int) -> sp.csr_matrix:
     prior.setdiag(0.0)
     prior.eliminate_zeros()
     check_symmetric(prior, "prior", "Use prior.maximum(prior.T).")
+    if sp.issparse(Z) and Z.shape == prior.shape:
+        _check_is_allowed(prior, Z)
     return prior
+
+
+def _check_is_allowed(prior, Z):
+    stored = sp.csr_matrix((np.ones(Z.nnz), Z.indices, Z.indptr), shape=Z.shape)
+    outside = sp.triu(prior.sign() > stored).tocoo()
+    if outside.nnz:
+        first = np.lexsort((outside.col, outside.row))[0]
+        raise ValueError(
+            f"prior has {outside.nnz} edges that are not allowed, since X stores no squared distance for them: the first is "
+            f"({outside.row[first]}, {outside.col[first]}). Store their squared distances in X, or leave them out of the prior."
+        )
+
+
+def warn_of_table(X, metric: str, names) -> None:
+    """Warn of samples that look like distances, and of a column that makes up nearly all of the distances."""
+    if metric == "precomputed":
+        return
+    if _looks_like_distances(X):
+        warn(
+            "X is square and symmetric with a diagonal of 0, as a matrix of distances is, but its rows are taken as samples. "
+            "If these are distances, use metric='precomputed' with their squares."
+        )
+    elif not sp.issparse(X):
+        rows = min(SAMPLED_ROWS, max(LEAST_SAMPLED_ROWS, SAMPLED_VALUES // X.shape[1]))
+        _warn_of_large_column(METRICS[metric].prepare(X[:: 1 + (X.shape[0] - 1) // rows]), names)
+
+
+def _looks_like_distances(X):
+    """Whether X is symmetric with a diagonal of 0; the rest is looked at only where the diagonal is."""
+    if X.shape[0] != X.shape[1] or X.shape[0] < 3 or X.diagonal().any():
+        return False
+    values = X.data if sp.issparse(X) else X
+    if values.size == 0 or values.min() < 0 or not values.any():
+        return False
+    return bool(abs(X - X.T).max() <= TOLERANCE * values.max())
+
+
+def _warn_of_large_column(sample, names):
+    """Warn if one column makes up nearly all of the squared distances between typical samples.
+
+    The mean squared distance in a column is twice its variance. Outliers are cut off before a column is named, since a few
+    wrong values say nothing of its unit; and two more columns must vary, or there is nothing that it outweighs.
+    """
+    largest = float(np.abs(sample).max())
+    if sample.shape[1] <= 2 or largest == 0.0:
+        return
+    sample = sample / np.float64(largest)  # so that squares do not overflow
+    if _largest_share(sample)[1] <= MOST_OF_DISTANCE:
+        return
+    typical = np.clip(sample, *np.quantile(sample, [TAIL, 1.0 - TAIL], axis=0))
+    column, share = _largest_share(typical)
+    n_varying = int(np.count_nonzero(np.ptp(typical, axis=0)))
+    if n_varying > 2 and share > MOST_OF_DISTANCE:
+        name = f"{column} (counted from 0)" if names is None else repr(str(names[column]))
+        percent = f"{100.0 * share:.1f} %" if share < 0.999 else "over 99.9 %"
+        warn(
+            f"Column {name} makes up {percent} of the squared distances between samples, and the other {n_varying - 1} hardly "
+            "count. Leave it out if it only numbers or dates the samples; if the columns have different units, standardise "
+            "them: make_pipeline(StandardScaler(), GraphLearner(…)), or --standardize in a shell."
+        )
+
+
+def _largest_share(sample):
+    """(column, share) of the column with the largest share of the variance; the share is 0 if all are constant."""
+    variances = np.var(sample, axis=0)
+    column, total = int(np.argmax(variances)), float(variances.sum())
+    return column, float(variances[column]) / total if total > 0.0 else 0.0

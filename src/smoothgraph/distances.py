@@ -24,6 +24,10 @@ from smoothgraph.parallel import ROWS, Threads, blocks, least_rows
 
 COLUMNS = 4096  # samples of a tile of lower bounds: with ROWS queries it is 16 MB in float32
 PAIRS = 16 * ROWS  # pairs that are measured together: the samples at one end of them are copied
+# Largest squared values that are worked with as they are, and one over the smallest: squares of sums and differences of others
+# would leave the range of the type, so they are rescaled.
+SAFE_SQUARE = {np.dtype(np.float32): 1e25, np.dtype(np.float64): 1e100}
+LARGEST_EXPONENT = 508  # of 2, by which values are rescaled at the most: θ must be a number, and goes with its square
 
 
 class Distances(Protocol):
@@ -33,6 +37,7 @@ class Distances(Protocol):
     n_features: int
     dtype: Any
     X: Any  # the rows as they are measured, or the dense matrix of squared distances
+    z_unit: float  # squared distances are in this unit: 1 unless the numbers given were so large or small that they had to be
     numbering: Numbering
 
     @property
@@ -109,18 +114,27 @@ class Points:
         if sp.issparse(X) and self.metric.measure_sparse is None:
             raise ValueError(f"metric={metric!r} takes dense samples only: use X.toarray(), or metric='euclidean'.")
         self.n, self.n_features = X.shape
-        self.numbering = Numbering()
+        self.numbering, self.exponent = Numbering(), 0
         self.X = self.queries(X)
-        self.dtype = self.X.dtype
-        # Counted from the middle, products are small, and so is what rounding takes from the distances. The median of a
-        # thousand rows is in the middle of most rows, even if a few are far away.
-        self.middle: Any = None if sp.issparse(X) else np.median(self.X[:: 1 + self.n // 1000], axis=0).astype(self.dtype)
-        parts = (self.from_middle(self.X[rows]) for rows in blocks(self.n, COLUMNS))
-        if not all(np.isfinite(4.0 * squared_norms(part).max()) for part in parts):
-            raise ValueError(
-                f"Squared distances overflow {self.X.dtype}: X holds values up to {abs(X).max():.3g}. "
-                "Rescale the features (StandardScaler), or remove sentinel values such as 1e20."
-            )
+        if not self._center():
+            largest = max(float(abs(self.from_middle(self.X[rows])).max()) for rows in blocks(self.n, COLUMNS))
+            self.exponent = _exponent(largest, "X, less the median of its rows,")
+            self.X = self.queries(X)
+            self._center()
+
+    def _center(self) -> bool:
+        """Take up the middle of the rows. False if squared distances would leave the range of the type.
+
+        Counted from the middle, products are small, and so is what rounding takes from the distances. The median of a thousand
+        rows is in the middle of most rows, even if a few are far away.
+        """
+        self.dtype, self.z_unit = self.X.dtype, 4.0**self.exponent
+        with np.errstate(over="ignore", invalid="ignore"):
+            sparse = sp.issparse(self.X)
+            self.middle: Any = None if sparse else np.median(self.X[:: 1 + self.n // 1000], axis=0).astype(self.dtype)
+            parts = (self.from_middle(self.X[rows]) for rows in blocks(self.n, COLUMNS))
+            largest = max(float(squared_norms(part).max()) for part in parts)
+        return is_safe(largest, self.dtype)
 
     can_search = True
 
@@ -143,7 +157,7 @@ class Points:
         if sp.issparse(X_new) and not X_new.has_canonical_format:
             X_new = X_new.copy()
             X_new.sum_duplicates()
-        return self.metric.prepare(X_new)
+        return self.metric.prepare(rescaled(X_new, self.exponent))
 
     def own(self, nodes):
         return self.X[self.numbering.rows(nodes)]
@@ -185,6 +199,12 @@ class DistanceMatrix:
     has_centres = False
 
     def __init__(self, Z):
+        values = Z.data if sp.issparse(Z) else Z
+        largest = float(values.max(initial=0.0))
+        as_it_is = is_safe(largest, Z.dtype) or largest == 0.0
+        self.exponent = 0 if as_it_is else _exponent(largest, "The matrix", 2 * LARGEST_EXPONENT)  # it holds squares
+        self.z_unit = 2.0**self.exponent
+        Z = rescaled(Z, self.exponent)
         self.X: Any = None if sp.issparse(Z) else Z
         self._edges: Any = Z if sp.issparse(Z) else None
         self.dtype, self.n, self.n_features = Z.dtype, Z.shape[0], Z.shape[0]
@@ -206,13 +226,12 @@ class DistanceMatrix:
         return other
 
     def queries(self, X_new):
-        if sp.issparse(X_new):  # a pair that is not stored is no edge
-            dense = np.full(X_new.shape, np.inf, self.dtype)
-            dense[np.repeat(np.arange(X_new.shape[0]), np.diff(X_new.indptr)), X_new.indices] = X_new.data
-            X_new = dense
-        if X_new.min() < 0:
-            raise ValueError(f"Squared distances cannot be negative, but the smallest is {X_new.min():.6g}.")
-        return X_new
+        X_new = rescaled(X_new, self.exponent)
+        if not sp.issparse(X_new):
+            return without_negatives(X_new)
+        dense = np.full(X_new.shape, np.inf, self.dtype)  # a pair that is not stored is no edge
+        dense[np.repeat(np.arange(X_new.shape[0]), np.diff(X_new.indptr)), X_new.indices] = without_negatives(X_new.data)
+        return dense
 
     def own(self, nodes):
         return self.X[self.numbering.rows(nodes)]
@@ -233,6 +252,48 @@ class DistanceMatrix:
 
     def of_pairs(self, i, j, *, threads: Threads) -> np.ndarray:
         return self.X[self.numbering.rows(i), self.numbering.rows(j)]
+
+
+def least_certain(z: np.ndarray) -> float:
+    """The size below which squared distances, computed as ‖x‖² + ‖y‖² − 2x·y, may be rounding and nothing else.
+
+    It is a third of the digits above the rounding of the largest one, since the products may be much larger than it.
+    """
+    return float(np.finfo(z.dtype).eps) ** (2.0 / 3.0) * float(z.max(initial=0.0))
+
+
+def without_negatives(z: np.ndarray) -> np.ndarray:
+    """Squared distances with 0 for what rounding left below 0. Raises for what is really negative."""
+    least = float(z.min(initial=0.0))
+    if least >= 0.0:
+        return z
+    if least < -least_certain(z):
+        raise ValueError(
+            f"Squared distances cannot be negative, but the smallest is {least:.6g}. Use np.maximum(Z, 0) if that is rounding."
+        )
+    return np.maximum(z, 0.0)
+
+
+def is_safe(largest: float, dtype) -> bool:
+    """Whether numbers up to this can be added, subtracted and compared in their type without loss of range."""
+    limit = SAFE_SQUARE[np.dtype(dtype)]
+    return 1.0 / limit <= largest <= limit
+
+
+def _exponent(largest: float, name: str, most: int = LARGEST_EXPONENT) -> int:
+    """The power of 2 near the largest value, by which all are divided: that is exact."""
+    exponent = int(np.frexp(largest)[1])
+    if abs(exponent) > most:
+        raise ValueError(
+            f"{name} holds values up to {largest:.3g}: squared distances are beyond what float64 holds. Rescale the features "
+            "(StandardScaler), or remove values that stand for missing ones."
+        )
+    return exponent
+
+
+def rescaled(X, exponent: int):
+    """X in units of 2**exponent, in float64 unless it is X itself."""
+    return X if exponent == 0 else (X.astype(np.float64) * 2.0**-exponent)
 
 
 def squared_norms(X) -> np.ndarray:
@@ -303,15 +364,25 @@ def _as_they_are(X):
 
 
 def _unit_rows(X):
-    """The rows scaled to length 1."""
-    lengths = np.sqrt(squared_norms(X))
-    if not lengths.all():
+    """The rows scaled to length 1.
+
+    They are divided by their largest value first: so rows of counts that are multiples of each other become equal.
+    """
+    largest = abs(X).max(axis=1).toarray().ravel() if sp.issparse(X) else abs(X).max(axis=1)
+    if not largest.all():
         raise ValueError(
-            f"metric='cosine' needs rows of non-zero length, but row {int(np.argmin(lengths))} is all zeros. "
+            f"metric='cosine' needs rows of non-zero length, but row {int(np.argmin(largest))} is all zeros. "
             "Remove such rows, or use metric='euclidean'."
         )
-    scaled = X.multiply(1.0 / lengths[:, None]).tocsr() if sp.issparse(X) else X / lengths[:, None]
-    return scaled.astype(X.dtype, copy=False)
+    rows = _divided(X, largest)
+    return _divided(rows, np.sqrt(squared_norms(rows))).astype(X.dtype, copy=False)
+
+
+def _divided(X, by):
+    """Every row divided by its number."""
+    if not sp.issparse(X):
+        return X / by[:, None]
+    return sp.csr_matrix((X.data / np.repeat(by, np.diff(X.indptr)), X.indices, X.indptr), shape=X.shape)
 
 
 _EUCLIDEAN = {

@@ -108,7 +108,7 @@ class Edges:
         """
         if local_scale is None:
             return self
-        z = np.empty_like(self.z)
+        z = np.empty_like(self._z.read())  # with the same room to grow
         threads.rows(kernels.scale_edges, self.n, self.indptr, self.indices, self.z, local_scale, z)
         return Edges._sharing(self.indptr, self._indices, _Column(z), self.reach)
 
@@ -163,29 +163,41 @@ def edges_of_matrix(Z: sp.csr_matrix) -> Edges:
     off = Z.row != Z.col
     order = np.argsort(Z.row[off], kind="stable")
     counts = np.bincount(Z.row[off], minlength=Z.shape[0])
-    if not counts.all():
-        raise ValueError(
-            f"Sample {int(np.argmin(counts))} has no allowed edge: every sample needs one at least. Store a squared distance "
-            "for it, or leave the sample out."
-        )
+    if not counts.any():
+        raise ValueError(f"None of the {Z.shape[0]} samples has an allowed edge: store the squared distances of some pairs.")
     indptr = np.zeros(Z.shape[0] + 1, np.int64)
     np.cumsum(counts, out=indptr[1:])
     return Edges(indptr, Z.col[off][order].astype(np.int32), Z.data[off][order], np.full(Z.shape[0], np.inf))
 
 
+def check_no_isolated(edges: Edges) -> None:
+    """Raise if a node has no allowed edge, for models whose nodes all have weight."""
+    counts = np.diff(edges.indptr)
+    if not counts.all():
+        raise ValueError(
+            f"Sample {int(np.argmin(counts))} has no allowed edge: every sample needs one at least. Store a squared distance "
+            "for it, leave the sample out, or use model='l2', which permits samples without edges."
+        )
+
+
 def edges_of_all_pairs(distances: Distances, *, threads: Threads) -> Edges:
     """Every pair of samples is an allowed edge."""
     n = distances.n
-    needed, memory = BYTES_PER_PAIR * float(n) * n, _memory()
-    if needed > memory:
-        raise ValueError(
-            f"All pairs of {n} samples need about {needed / 1e9:.3g} GB of memory, and this machine has "
-            f"{memory / 1e9:.3g} GB. Use neighbors='auto': with complete=True the graph is proven to be the same."
-        )
+    remedy = "Use neighbors='auto': with complete=True the graph is proven to be the same."
+    check_memory(BYTES_PER_PAIR * float(n) * n, f"All pairs of {n} samples need", remedy)
     others = np.arange(n - 1, dtype=np.int32)
     indices = others + (others >= np.arange(n)[:, None])  # row i has all nodes except i
     z = [distances.to_lists(distances.own(np.arange(n)[rows]), indices[rows], threads=threads) for rows in blocks(n, ROWS)]
     return Edges(np.arange(n + 1, dtype=np.int64) * (n - 1), indices.ravel(), np.concatenate(z).ravel(), np.full(n, np.inf))
+
+
+def check_memory(needed: float, what_needs: str, remedy: str) -> None:
+    """Raise if the machine has less than the bytes that are needed."""
+    memory = _memory()
+    if needed > memory:
+        raise ValueError(
+            f"{what_needs} about {needed / 1e9:.3g} GB of memory, and this machine has {memory / 1e9:.3g} GB. {remedy}"
+        )
 
 
 def _memory() -> float:

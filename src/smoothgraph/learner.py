@@ -1,6 +1,6 @@
 """GraphLearner: from samples to a certified graph. The only module that knows the whole flow:
 
-X ─► distances ─► neighbors ─► model.learn: edges ─► θ ─► solve ◄─► certify ─► connect ─► graph
+X ─► copies ─► distances ─► neighbors ─► model.learn: edges ─► θ ─► solve ◄─► certify ─► connect ─► graph
 """
 
 from collections.abc import Iterable
@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from smoothgraph import _checks
+from smoothgraph.copies import HANGING_WEIGHT, Copies, distinct_samples, no_copies
 from smoothgraph.distances import distances_of
 from smoothgraph.fit.task import Learned, Task
 from smoothgraph.graph import count_components, scale_factor
@@ -32,7 +33,7 @@ class GraphLearner(TransformerMixin, BaseEstimator):
 
     Parameters
     ----------
-    n_neighbors : int, default 10
+    n_neighbors : int, default 15
         The wanted mean number of neighbours. The learned graph has it to within 1 % (from 1,000 samples on, if distances
         are not tied).
     model : str or a model of `smoothgraph.models`, default "log"
@@ -43,26 +44,33 @@ class GraphLearner(TransformerMixin, BaseEstimator):
         default parameters; parameters of a model object go by names such as `model__mu` in a grid search.
     metric : {"euclidean", "cosine", "precomputed"}
         "precomputed" takes squared distances: a sparse symmetric matrix, whose stored entries (0 too) are the allowed edges
-        and all there are, or a dense one, where every pair is allowed.
+        and all there are, or a dense one, where every pair is allowed. The diagonal is not used.
     neighbors : "auto", "exact", "approximate", "all", a k-neighbours transformer, or a pair (indices, distances)
         How to find the neighbour lists. "auto" takes exact search up to a measured amount of work; `neighbors_` says which
         it was. "all" makes no lists: every pair of samples is an allowed edge, which takes n² memory and is the same graph
         that "exact" with `complete` finds in less. Only the indices of a pair are used: distances are measured anew.
-    oversampling : float, default 3
+    oversampling : float, default 2
         The lists have this many times `n_neighbors` entries to begin with.
-    locality : float from 0 to 1, default 0
+    duplicates : {"merge", "keep"}, default "merge"
+        What becomes of copies, rows that are equal. "merge": the graph is learned of the distinct samples, and every further
+        copy gets one edge, to the first of its group, of weight δ (or `max_weight`). "keep" is the model to the letter: all
+        copies are connected with each other, whatever θ is (a bridge of `connect` takes all copies of its ends; `locality`
+        looks at distinct samples). It takes the memory of these edges. Allowed edges that are given are never merged.
+    locality : float from 0 to 1, optional
         How far θ follows the density of the samples: node i has its own θᵢ, at which it alone would have `n_neighbors`
         neighbours, and the distance of a pair counts (θᵢθⱼ)^(locality/2) times. 0 is the model of the paper, one θ for
-        all, which leaves samples in sparse regions few edges; at 1 degrees are even. For the log and ℓ2 models.
+        all, which leaves samples in sparse regions few edges; at 1 degrees are even. For models with a θ. None is what is
+        recommended: 1 for the log model, 0 for others and where θ, α, β or the allowed edges are given.
     complete : bool, default True
         Give nodes that need it more neighbours until the graph is proven to be the optimum over all pairs of samples (with
         approximate lists: as far as the lists are right). There are limits: 20 rounds; 50 new pairs per node or ten million
         in all, in one round, which groups of copies exceed; and with approximate lists 16 times the first length, and some
         seconds of comparing nodes with every sample. `n_incomplete_` says how many nodes were left. The models "hard" and
         "soft" look at all pairs up to 10,000 samples; beyond that they stay with the lists, and no node is certified.
-    connect : bool, default False
+    connect : bool, optional
         Connect the components of the graph, at the least cost: a few edges, `bridges_`, get the smaller of the mean weights
-        that their two ends had, and everything else is optimal given that. For the log and ℓ2 models.
+        that their two ends had, and everything else is optimal given that. For models with a θ. None is what is recommended:
+        True for the log model, False for others, for fewer than 3 neighbours, and where θ, α, β or the allowed edges are given.
     theta : float, optional
         Set θ by hand; `n_neighbors` then only sets the length of the lists, and the neighbours that `locality` looks at.
     alpha, beta : float, optional
@@ -73,15 +81,16 @@ class GraphLearner(TransformerMixin, BaseEstimator):
     max_iter : int, default 1000
         Sweeps of a solve.
     max_weight : float, optional
-        Largest weight an edge of the returned graph may have.
+        Largest weight an edge of the returned graph may have. Its scale must be known before: `scale` is None or a number.
     prior : sparse matrix (n, n), optional
-        A graph W⁰ to stay near, by adding (c·β/2)‖W − W⁰‖²_F, c = `prior_strength`. Its edges are allowed.
-    prior_strength : float, default 0
-        c above.
+        A graph W⁰ to stay near, by adding (c·β/2)‖W − W⁰‖²_F, c = `prior_strength`. Its edges are allowed; of a sparse matrix
+        of squared distances they must be among the entries.
+    prior_strength : float, optional
+        c above; needed with `prior`.
     scale : None, float, "sum" or "laplacian"
         Scale of the returned graph: δ, an upper bound of the weights (None: 1, or √(α/β)); "sum": ‖W‖₁,₁ = n; "laplacian":
-        the largest eigenvalue of the Laplacian is 1. `max_weight` and `prior` are in units of the returned graph for a
-        number δ, and of the graph with δ = 1 otherwise.
+        the largest eigenvalue of the Laplacian is 1. `prior` is in units of the returned graph for a number δ, and of the
+        graph with δ = 1 for "sum" and "laplacian".
     random_state : int or RandomState, optional
         For approximate neighbours. The solver uses no random numbers.
     n_jobs : int, optional
@@ -95,10 +104,14 @@ class GraphLearner(TransformerMixin, BaseEstimator):
     Nearest-neighbour graphs have no θ, solution or certificate: those are None.
 
     graph_ : csr_matrix (n, n), symmetric, empty diagonal, no stored zeros.
+    locality_, connect_ : the values used.
     theta_, theta_bounds_ : the θ used, and the bounds it started from (a `ThetaBounds`; None with sparse precomputed
         distances of nodes that have too few allowed edges).
-    solution_ : a `Solution`: the weights before scaling, λ, objective and dual objective, relative gap, status.
-    n_neighbors_ : the mean number of neighbours reached.
+    solution_ : a `Solution`: the weights before scaling, λ, objective and dual objective, relative gap, status; of the
+        distinct samples, in the order of their first rows.
+    n_neighbors_ : the mean number of neighbours reached, of distinct samples; of all rows with duplicates="keep".
+    copy_of_ : array (n,) of the row that each row is a copy of: its own number if it is distinct, or the first of its group.
+    group_sizes_ : array (n,) of the number of rows that are equal to each row, itself included.
     n_incomplete_ : nodes without a support certificate. 0 means that the graph is the optimum over all pairs of samples.
     n_components_, n_isolated_ : connected components of the graph, and nodes without an edge (the log model has none).
     bridges_ : array (m, 2) of the edges that `connect` added.
@@ -106,7 +119,7 @@ class GraphLearner(TransformerMixin, BaseEstimator):
     neighbors_ : the backend that found the lists: "exact", "approximate", "given lists", "allowed edges" or a class name.
     recall_ : the share of true neighbours in the lists: 1 if they are exact, else estimated from 500 rows.
     scale_ : the factor between `solution_.weights` and `graph_`.
-    distances_ : the squared distances between the samples, a `Distances` of `smoothgraph.distances`.
+    distances_ : the squared distances between the distinct samples, a `Distances` of `smoothgraph.distances`.
     seconds_ : seconds per stage.
     ids_ : the index of a pandas frame, if it is more than a count of the rows; else None.
     n_features_in_, feature_names_in_ : as in scikit-learn.
@@ -122,15 +135,16 @@ class GraphLearner(TransformerMixin, BaseEstimator):
 
     def __init__(
         self,
-        n_neighbors: int = 10,
+        n_neighbors: int = 15,
         *,
         model: Any = "log",
         metric: str = "euclidean",
         neighbors: Any = "auto",
-        oversampling: float = 3,
-        locality: float = 0.0,
+        oversampling: float = 2,
+        duplicates: str = "merge",
+        locality: float | None = None,
         complete: bool = True,
-        connect: bool = False,
+        connect: bool | None = None,
         theta: float | None = None,
         alpha: float | None = None,
         beta: float | None = None,
@@ -138,7 +152,7 @@ class GraphLearner(TransformerMixin, BaseEstimator):
         max_iter: int = 1000,
         max_weight: float | None = None,
         prior: Any = None,
-        prior_strength: float = 0.0,
+        prior_strength: float | None = None,
         scale: float | str | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -149,6 +163,7 @@ class GraphLearner(TransformerMixin, BaseEstimator):
         self.metric = metric
         self.neighbors = neighbors
         self.oversampling = oversampling
+        self.duplicates = duplicates
         self.locality = locality
         self.complete = complete
         self.connect = connect
@@ -170,10 +185,10 @@ class GraphLearner(TransformerMixin, BaseEstimator):
 
         X may be a memory map of float32 or float64, `np.load(file, mmap_mode="r")`: it is then read a block at a time.
         """
-        model, X = self._checked(X)
-        threads, progress = Threads(self.n_jobs), Progress(self.verbose)
-        distances, found = self._search(model, X, threads, progress)
-        return self._learn(model, distances, found, threads, progress)
+        (model, X), threads, progress = self._checked(X), Threads(self.n_jobs), Progress(self.verbose)
+        copies, X = self._distinct(model, X, threads, progress)  # what was only checked, and is not the user's, is freed here
+        distances, found = self._search(model, copies, X, threads, progress)
+        return self._learn(model, copies, distances, found, threads, progress)
 
     def fit_transform(self, X, y=None) -> sp.csr_matrix:
         """Learn the graph of X and return it: `fit(X).graph_`."""
@@ -188,9 +203,10 @@ class GraphLearner(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         if self._rows is None:
             raise ValueError(f"model={self.model!r} says nothing of new samples: fit it on all of them, or use model='log'.")
-        X = _checks.as_array(X)
-        X = validate_data(self, X, accept_sparse="csr", dtype=self.distances_.dtype, order="C", reset=False)
-        return self._rows(self.distances_.queries(X), Threads(self.n_jobs)) * self.scale_
+        X = validate_data(self, _checks.as_array(X), accept_sparse="csr", dtype=self.distances_.dtype, order="C", reset=False)
+        X = self._copies.distinct_columns(X) if self.metric == "precomputed" else X
+        rows = self._rows(self.distances_.queries(X), Threads(self.n_jobs))
+        return self._copies.columns_of_rows(rows) * self.scale_
 
     def _checked(self, X):
         """The model and X, or an error that says what is wrong with which parameter."""
@@ -198,60 +214,81 @@ class GraphLearner(TransformerMixin, BaseEstimator):
         self.ids_ = _checks.frame_ids(X)
         X = _checks.as_array(X)
         X = validate_data(self, X, accept_sparse="csr", dtype=_checks.float_type(X), order="C", ensure_min_samples=2)
-        if self.n_neighbors >= X.shape[0]:
-            raise ValueError(
-                f"n_neighbors={self.n_neighbors} must be less than the number of samples, n_samples = {X.shape[0]}: a node "
-                "has at most all the others as neighbours."
-            )
+        _checks.check_n_neighbors(self.n_neighbors, X.shape[0])
+        if self.prior is not None:  # before the search, which may take long
+            _checks.check_prior(self.prior, X.shape[0], X if self.metric == "precomputed" else None)
         return model, X
 
-    def _search(self, model, X, threads, progress):
-        """X → distances → neighbours."""
-        with progress.stage("neighbors") as say:
+    def _distinct(self, model, X, threads, progress):
+        """X → copies, and X without them."""
+        with progress.stage("copies") as say:
             if self.metric == "precomputed":
                 X = _checks.check_squared_distances(X)
-            distances = distances_of(X, self.metric)
+            _checks.warn_of_table(X, self.metric, getattr(self, "feature_names_in_", None))
+            keep = self.duplicates == "keep"
+            if keep and not _checks.keeps_by_group(self, model):
+                return no_copies(X.shape[0]), X
+            copies, X = distinct_samples(X, self.metric, keep, threads=threads)
+            if not keep:
+                _checks.check_n_neighbors(self.n_neighbors, copies.n_distinct, copies.n)
+            say(f"{copies.n_distinct} distinct samples of {copies.n}")
+            return copies, X
+
+    def _search(self, model, copies: Copies, X, threads, progress):
+        """X → distances → neighbours."""
+        with progress.stage("neighbors") as say:
+            distances, neighbors = distances_of(X, self.metric), _checks.lists_of_distinct(self.neighbors, copies)
             how = {"random_state": self.random_state, "threads": threads, "say": say}
-            return distances, find_neighbors(distances, self._width(model), self.neighbors, **how)
+            return distances, find_neighbors(distances, self._width(model), neighbors, **how)
 
-    def _learn(self, model, distances, found, threads, progress) -> "GraphLearner":
+    def _learn(self, model, copies: Copies, distances, found, threads, progress) -> "GraphLearner":
         """Neighbours → the graph, by the model."""
-        self.neighbors_, self.recall_ = found.name, found.recall
-        prior = None if self.prior is None else _checks.check_prior(self.prior, distances.n)
+        prior = None if self.prior is None else _checks.check_prior(self.prior, copies.n)
+        theta = self.theta if self.alpha is None else model.given_theta(self.alpha, self.beta)
+        locality, connect = _checks.locality_and_connect(self, model, theta is not None or found.is_given)
         task = Task(
-            distances,
-            found,
-            self.n_neighbors,
-            self._width(model),
-            self.locality,
-            self.complete,
-            self.connect,
-            self.theta if self.alpha is None else model.given_theta(self.alpha, self.beta),
-            None if self.max_weight is None else self.max_weight / self._delta(),
-            None if prior is None else prior / self._delta(),
-            float(self.prior_strength),
-            self.tol,
-            self.max_iter,
-            self.random_state,
-            threads,
-            progress,
+            distances=distances,
+            found=found,
+            n_neighbors=self.n_neighbors,
+            width=self._width(model),
+            locality=locality,
+            complete=self.complete,
+            connect=connect,
+            theta=None if theta is None else theta * distances.z_unit ** (1.0 - locality),
+            max_weight=None if self.max_weight is None else self.max_weight / self._delta(),
+            prior=None if prior is None else copies.distinct_pairs(prior) / self._delta(),
+            prior_strength=float(self.prior_strength or 0.0),
+            tol=self.tol,
+            max_iter=self.max_iter,
+            random_state=self.random_state,
+            threads=threads,
+            progress=progress,
+            sizes=copies.sizes if copies.kept and copies.any else None,
         )
-        return self._keep(distances, model.learn(task), progress)
+        return self._keep(copies, distances, model.learn(task), task)
 
-    def _keep(self, distances, learned: Learned, progress) -> "GraphLearner":
-        """What was learned, as attributes; the graph is scaled."""
-        weights = learned.weights
-        with progress.stage("graph") as say:
+    def _keep(self, copies: Copies, distances, learned: Learned, task: Task) -> "GraphLearner":
+        """What was learned, as attributes: the graph has all rows again, and is scaled."""
+        with task.progress.stage("graph") as say:
+            hanging, own = min(HANGING_WEIGHT, task.max_weight or np.inf), learned.own_weights
+            weights = copies.hung(learned.weights, hanging) if own is None else copies.spread(learned.weights, own)
             self.scale_ = scale_factor(weights, self._delta() if self.scale is None else self.scale)
             self.graph_ = weights * self.scale_
             self.n_components_ = count_components(weights)
             self.n_isolated_ = int(np.count_nonzero(np.diff(weights.indptr) == 0))
-            self.n_neighbors_ = weights.nnz / weights.shape[0]
+            counted = weights if copies.kept else learned.weights
+            self.n_neighbors_ = counted.nnz / counted.shape[0]
             say(f"{weights.nnz // 2} edges, {self.n_components_} components")
+        self.neighbors_, self.recall_ = task.found.name, task.found.recall
         self.solution_, self.n_incomplete_ = learned.solution, learned.n_incomplete
-        self.theta_, self.theta_bounds_, self.bridges_ = learned.theta, learned.theta_bounds, learned.bridges
+        self.locality_, self.connect_ = task.locality, task.connect
+        unit = distances.z_unit ** (1.0 - task.locality)  # the θ of single nodes have the rest
+        self.theta_ = None if learned.theta is None else learned.theta / unit
+        self.theta_bounds_ = None if learned.theta_bounds is None else learned.theta_bounds.times(1.0 / unit)
+        self.bridges_ = None if learned.bridges is None else copies.pairs_of_rows(learned.bridges)
+        self.copy_of_, self.group_sizes_, self._copies = copies.copy_of, copies.sizes[copies.sample_of], copies
         self.n_iter_ = 0 if learned.solution is None else learned.solution.n_iter
-        self.distances_, self._rows, self.seconds_ = distances, learned.rows, progress.seconds
+        self.distances_, self._rows, self.seconds_ = distances, learned.rows, task.progress.seconds
         return self
 
     def _width(self, model):
@@ -273,7 +310,7 @@ class GraphLearner(TransformerMixin, BaseEstimator):
         return tags
 
 
-def learn_graph(X, n_neighbors: int = 10, **parameters) -> sp.csr_matrix:
+def learn_graph(X, n_neighbors: int = 15, **parameters) -> sp.csr_matrix:
     """The learned graph of X in one call: `GraphLearner(n_neighbors, **parameters).fit(X).graph_`.
 
     Examples
@@ -303,8 +340,9 @@ def degree_path(X, n_neighbors: Iterable[int], **parameters) -> list[GraphLearne
     models = [learner._checked(X)[0] for learner in learners]
     model, checked = widest._checked(X)
     threads, progress = Threads(widest.n_jobs), Progress(widest.verbose)
-    distances, found = widest._search(model, checked, threads, progress)
+    copies, checked = widest._distinct(model, checked, threads, progress)
+    distances, found = widest._search(model, copies, checked, threads, progress)
     for learner, own in zip(learners, models, strict=True):
         lists = found.first(learner._width(own))
-        learner._learn(own, distances, lists, threads, Progress(learner.verbose, progress.seconds))
+        learner._learn(own, copies, distances, lists, threads, Progress(learner.verbose, progress.seconds))
     return learners

@@ -13,7 +13,10 @@ import scipy.sparse as sp
 
 @dataclass(frozen=True, eq=False)
 class Numbering:
-    """Which row each node is. `row_of` ends with −1, which is where −1, "no entry", looks; it is empty if nodes are rows."""
+    """Which row each node is. The last element of `row_of` is −1, so that the node −1, "no entry", gives −1.
+
+    It is empty if nodes have the numbers of their rows.
+    """
 
     row_of: np.ndarray = field(default_factory=lambda: np.empty(0, np.int32))
 
@@ -32,7 +35,7 @@ class Numbering:
         return nodes if self.by_row else self.row_of[nodes]
 
     def nodes(self, n: int) -> np.ndarray:
-        """The nodes that the n rows are, with −1 last, where −1 looks."""
+        """The nodes that the n rows are. The last element is −1, so that the row −1, "no entry", gives −1."""
         nodes = np.arange(-1, n, dtype=np.int32)[np.r_[1 : n + 1, 0]]
         if not self.by_row:
             nodes[self.row_of[:-1]] = nodes[:-1].copy()

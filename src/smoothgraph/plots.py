@@ -150,10 +150,10 @@ def theta_bounds(learner, most: int | None = None, ax=None):
     _, z, _ = nearest_to_new(distances, distances.own(nodes), most + 2, threads=Threads(learner.n_jobs))
     z = np.sort(z, axis=1)[:, 1 : most + 2]  # the first entry is the node itself
     k = np.arange(2, most + 1)  # k = 1 has no upper bound
-    lower, upper = np.transpose([bounds(z, int(wanted))[:2] for wanted in k])
+    lower, upper = np.transpose([bounds(z, int(wanted))[:2] for wanted in k]) / distances.z_unit
     ax = _axes(ax)
     ax.fill_between(k, lower, upper, color=NODE, alpha=0.3, label="bounds for k neighbours", linewidth=0)
-    ax.plot(k, np.sqrt(lower * upper), color=NODE, label="their geometric mean")
+    ax.plot(k, np.sqrt(lower) * np.sqrt(upper), color=NODE, label="their geometric mean")
     ax.plot(learner.n_neighbors_, learner.theta_, "o", color="tab:red", label=f"learned: θ = {learner.theta_:.3g}", zorder=3)
     ax.set(title="θ and the number of neighbours", xlabel="neighbours k", ylabel="θ", yscale="log")
     ax.locator_params(axis="x", integer=True)
@@ -186,10 +186,11 @@ def _only_plain(what, learner):
     """Raise an error unless the learner's problem is the log model on plain distances, with distances that are kept."""
     from smoothgraph.models import model_of
 
-    values = {"model": model_of(learner.model).name, "locality": learner.locality, "connect": learner.connect}
+    values = {"model": model_of(learner.model).name, "locality": learner.locality_, "connect": learner.connect_}
     for name, plain in (("model", "log"), ("locality", 0), ("connect", False)):
         if values[name] != plain:
-            raise ValueError(f"{what} can be drawn for {name}={plain!r} only, not for {name}={values[name]!r}.")
+            remedy = "GraphLearner(…, locality=0, connect=False) learns a graph it can be drawn for"
+            raise ValueError(f"{what} can be drawn for {name}={plain!r} only, not for {name}={values[name]!r}: {remedy}.")
     if learner.prior is not None:
         raise ValueError(f"{what} can be drawn without a prior only.")
     if not learner.distances_.can_search:
@@ -198,16 +199,19 @@ def _only_plain(what, learner):
 
 def _problem_again(learner):
     """The problem that the learner solved first, before any node got a longer list."""
+    from smoothgraph._checks import lists_of_distinct
     from smoothgraph.models import LogProblem
     from smoothgraph.neighbors import find_neighbors
     from smoothgraph.parallel import Threads
 
     _only_plain("Convergence", learner)
-    threads, width = Threads(learner.n_jobs), int(np.ceil(learner.oversampling * learner.n_neighbors))
-    how = {"neighbors": learner.neighbors, "random_state": learner.random_state, "threads": threads}
+    width = max(int(np.ceil(learner.oversampling * learner.n_neighbors)), learner.n_neighbors + 1)
+    threads, neighbors = Threads(learner.n_jobs), lists_of_distinct(learner.neighbors, learner._copies)
+    how = {"neighbors": neighbors, "random_state": learner.random_state, "threads": threads}
     edges = find_neighbors(learner.distances_, width, **how).edges(threads=threads)
     delta = 1.0 if isinstance(learner.scale, str) else learner.scale_
-    return LogProblem(edges, learner.theta_, None if learner.max_weight is None else learner.max_weight / delta)
+    theta = learner.theta_ * learner.distances_.z_unit
+    return LogProblem(edges, theta, None if learner.max_weight is None else learner.max_weight / delta)
 
 
 def _gaps(problem, solver, tol):

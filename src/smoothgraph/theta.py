@@ -14,8 +14,8 @@ LEAST_SPREAD = (
     0.01  # mean of 1 − zⱼ/z over the first distances below which they count as tied (it is about 2/d in d dimensions)
 )
 ALL_ZERO = (
-    "All distances in the neighbour lists are 0: the samples are identical, or come in groups of duplicates larger than the "
-    "lists, and no θ makes a graph of them sparse. Remove duplicate samples."
+    "All distances in the neighbour lists are 0, and pairs at distance 0 are connected whatever θ is. Merge copies "
+    "(duplicates='merge'); and if this is a matrix of distances, see that it holds distances and no mask."
 )
 
 
@@ -34,6 +34,11 @@ class ThetaBounds(NamedTuple):
     upper: float
     node_lower: np.ndarray
     node_upper: np.ndarray
+
+    def times(self, factor: float) -> "ThetaBounds":
+        """The same bounds for distances that are so many times smaller."""
+        lower, upper, node_lower, node_upper = self
+        return ThetaBounds(lower * factor, upper * factor, node_lower * factor, node_upper * factor)
 
 
 def solve_one_node(z, theta: float) -> OneNode:

@@ -5,7 +5,7 @@ Loops over many rows or nodes take the range `first` to `last` that they work on
 
 import numpy as np
 
-from smoothgraph._kernels.decorators import compiled
+from smoothgraph._kernels.decorators import compiled, exact
 from smoothgraph._kernels.lists import contains
 
 
@@ -89,9 +89,9 @@ def smallest_of_rows(first, last, indptr, z, out):
                 out[i, t] = z[e]
 
 
-@compiled
+@exact
 def scale_edges(first, last, indptr, indices, z, local_scale, out):
-    """z·local_scaleᵢ·local_scaleⱼ of every entry."""
+    """z·local_scaleᵢ·local_scaleⱼ of every entry, with the same bits at both of its ends."""
     for i in range(first, last):
         for e in range(indptr[i], indptr[i + 1]):
-            out[e] = z[e] * local_scale[i] * local_scale[indices[e]]
+            out[e] = z[e] * (local_scale[i] * local_scale[indices[e]])

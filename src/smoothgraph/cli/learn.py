@@ -1,5 +1,6 @@
 """`learn`, and `demo`: a table in, a graph out."""
 
+from inspect import signature
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -25,10 +26,15 @@ IdColumn = Annotated[str | None, _table("Column that names the rows; the graph f
 LabelColumn = Annotated[str | None, _table("Column with the class of each row; the graph file keeps it for pictures.")]
 Key = Annotated[str | None, _table("Layer or obsm of an h5ad, or array of an npz.")]
 Missing = Annotated[Literal["error", "drop"], _table("What missing values do: end with an error, or drop their rows.")]
+Standardize = Annotated[
+    Literal["none", "standard", "robust"],
+    _table("Give columns the same scale: by mean and standard deviation, or by median and interquartile range."),
+]
 # A shell completes these words, and any other word is refused before a file is read.
 Model = Literal["log", "l2", "hard", "soft", "knn", "knn-gaussian", "knn-self-tuning"]
 Metric = Literal["euclidean", "cosine", "precomputed"]
 Search = Literal["auto", "exact", "approximate", "all"]
+Duplicates = Literal["merge", "keep"]
 MODEL_OPTIONS = "mu", "projection", "sigma", "mutual"  # the options that are parameters of models, not of the learner
 
 
@@ -42,14 +48,20 @@ def learn(
     label_column: LabelColumn = None,
     key: Key = None,
     missing: Missing = "error",
-    n_neighbors: Annotated[int, _parameter("Wanted mean number of neighbours.", "--n-neighbors", "-k")] = 10,
+    standardize: Standardize = "none",
+    n_neighbors: Annotated[int, _parameter("Wanted mean number of neighbours.", "--n-neighbors", "-k")] = 15,
     model: Annotated[Model, _parameter("What to learn; knn… are nearest-neighbour graphs, for comparison.")] = "log",
     metric: Annotated[Metric, _parameter("precomputed: DATA holds squared distances.")] = "euclidean",
     neighbors: Annotated[Search, _parameter("How to find neighbours; all: every pair of samples is an allowed edge.")] = "auto",
-    oversampling: Annotated[float, _parameter("The first neighbour lists have this many times n_neighbors entries.")] = 3,
-    locality: Annotated[float, _parameter("From 0 (one θ for all nodes) to 1 (a θ for each node, even degrees).")] = 0.0,
+    oversampling: Annotated[float, _parameter("The first neighbour lists have this many times n_neighbors entries.")] = 2,
+    duplicates: Annotated[
+        Duplicates, _parameter("Rows that are equal: one node with its copies hung on it, or all.")
+    ] = "merge",
+    locality: Annotated[
+        float | None, _parameter("From 0 (one θ for all nodes) to 1 (a θ for each node, even degrees).")
+    ] = None,
     complete: Annotated[bool, _parameter("Make neighbour lists longer until the graph is proven optimal.")] = True,
-    connect: Annotated[bool, _parameter("Connect the components of the graph by bridges.")] = False,
+    connect: Annotated[bool | None, _parameter("Connect the components of the graph by bridges.")] = None,
     theta: Annotated[float | None, _parameter("Set θ by hand.")] = None,
     alpha: Annotated[float | None, _parameter("The paper's α, together with --beta (for the model l2: alone).")] = None,
     beta: Annotated[float | None, _parameter("The paper's β, together with --alpha.")] = None,
@@ -57,7 +69,7 @@ def learn(
     max_iter: Annotated[int, _parameter("Largest number of rounds of a solve.")] = 1000,
     max_weight: Annotated[float | None, _parameter("Largest weight of an edge.")] = None,
     prior: Annotated[Path | None, _parameter("Graph file that the learned graph stays near to.")] = None,
-    prior_strength: Annotated[float, _parameter("How strongly it stays near to the prior.")] = 0.0,
+    prior_strength: Annotated[float | None, _parameter("How strongly it stays near to the prior; needed with --prior.")] = None,
     mu: Annotated[float | None, _parameter("Price of degrees below 1, for the model soft.")] = None,
     projection: Annotated[int | None, _parameter("Number of features to project to, for the models hard and soft.")] = None,
     sigma: Annotated[float | None, _parameter("Width σ, for the model knn-gaussian.")] = None,
@@ -73,6 +85,7 @@ def learn(
     \b
     smoothgraph learn data.csv -k 10 -o graph.npz
     smoothgraph learn iris.csv --id-column plant --label-column species -o iris.graphml
+    smoothgraph learn houses.csv --standardize robust -o houses.npz
     smoothgraph learn cells.h5ad --key X_pca -k 15 -o graph.h5ad
     smoothgraph learn big.npy -k 5 --neighbors approximate --random-state 0 -o graph.parquet --json
     """
@@ -94,8 +107,8 @@ def _learn(options: dict[str, Any], progress) -> tuple[dict[str, Any], bool]:
     progress("read", "")
     table = _read(options)
     progress("read", f"{table.X.shape[0]:,} samples × {table.X.shape[1]:,} features from {data.name}")
-    learner, missed = _fit(table.X, options, progress)
-    metadata = graph_metadata(learner)
+    learner, missed = _fit(_samples(table, options), options, progress)
+    metadata = graph_metadata(learner) | {"standardize": options["standardize"]}
     progress("write", "")
     write_graph(output, learner.graph_, ids=table.ids, labels=table.labels, metadata=metadata)
     progress("write", f"{output}, {output.stat().st_size / 1e6:,.2f} MB")
@@ -103,12 +116,51 @@ def _learn(options: dict[str, Any], progress) -> tuple[dict[str, Any], bool]:
 
 
 def _read(options: dict[str, Any]):
-    """The table that DATA, --columns, --id-column, --label-column, --key and --missing ask for."""
+    """The table that DATA and the options of "The table" ask for, as it is in the file."""
     from smoothgraph.io.tables import read_table
 
     columns = None if options["columns"] is None else options["columns"].split(",")
     others = {name: options[name] for name in ("id_column", "label_column", "key", "missing")}
     return read_table(options["data"], columns=columns, **others)
+
+
+def _samples(table, options: dict[str, Any]):
+    """What the learner gets: X with the scale that --standardize asks for, as a frame if its columns have names."""
+    X = _standardized(table.X, options["standardize"], options["metric"])
+    if table.columns is None:
+        return X
+    import pandas as pd
+
+    return pd.DataFrame(X, columns=table.columns, copy=False)  # so that messages name columns
+
+
+def _standardized(X, how: str, metric: str):
+    """X with columns of the same scale: (X − mean)/deviation, or (X − median)/interquartile range.
+
+    Constant columns stay as they are, and a column whose interquartile range is 0, such as one of mostly zeros, is divided by
+    its standard deviation. A sparse X is not centred, which changes no Euclidean distance.
+    """
+    if how == "none":
+        return X
+    import numpy as np
+    from scipy.sparse import issparse
+    from sklearn.preprocessing import StandardScaler
+
+    from smoothgraph._checks import float_type
+
+    if metric == "precomputed":
+        raise ValueError(
+            f"--standardize {how} does not apply to --metric precomputed, where DATA holds distances: leave it out."
+        )
+    X = X.astype(float_type(X), copy=False)
+    standard = StandardScaler(with_mean=not issparse(X)).fit(X)
+    if how == "standard":
+        return standard.transform(X)
+    if issparse(X):
+        raise ValueError("--standardize robust needs a dense table, and this one is sparse: use --standardize standard.")
+    low, median, high = np.percentile(X, [25, 50, 75], axis=0)
+    scale = np.where(high > low, high - low, standard.scale_)
+    return ((X - median) / scale).astype(X.dtype, copy=False)
 
 
 def _fit(X, options: dict[str, Any], progress):
@@ -130,7 +182,8 @@ def _model(options: dict[str, Any]):
     """The model that --model names, with those of its parameters that the user has set."""
     from smoothgraph.models import model_of
 
-    own = {name: options[name] for name in MODEL_OPTIONS if options[name] is not None and options[name] is not False}
+    defaults = {name: option.default for name, option in signature(learn).parameters.items()}
+    own = {name: options[name] for name in MODEL_OPTIONS if options[name] != defaults[name]}
     return model_of(options["model"], **own)
 
 

@@ -80,14 +80,27 @@ def show(facts: dict[str, Any], lines, *, as_json: bool, quiet: bool) -> None:
 def learned(metadata: dict[str, Any]):
     """What was learned, and how, as lines (name, value)."""
     isolated, bridges = metadata.get("n_isolated"), metadata.get("n_bridges")
+    copies = metadata["n"] - _distinct(metadata)
     yield "nodes", f"{metadata['n']:,}" + (f" ({isolated:,} without edges)" if isolated else "")
+    if copies:
+        yield "distinct samples", f"{_distinct(metadata):,} ({copies:,} copies hang on the first of their group)"
     yield "edges", f"{metadata['n_edges']:,}"
     wanted = f" (wanted {metadata['parameters']['n_neighbors']})" if _has_wanted_number(metadata) else ""
-    yield "neighbours per node", f"{metadata['n_neighbors']:.3f}{wanted}"
+    of_all = f"; {2 * metadata['n_edges'] / metadata['n']:.3f} of all rows" if copies else ""
+    yield "neighbours per node", f"{metadata['n_neighbors']:.3f}{wanted}{of_all}"
+    if metadata.get("locality"):
+        yield "locality", f"{metadata['locality']:g}"
     if "gap" in metadata:  # else it is a nearest-neighbour graph
         yield from _proof(metadata)
     yield "connected components", f"{metadata['n_components']:,}" + (f" (connected by {bridges:,} bridges)" if bridges else "")
+    if metadata.get("standardize", "none") != "none":
+        yield "columns", f"standardised ({metadata['standardize']})"
     yield "seconds", ", ".join(f"{stage} {seconds:.3f}" for stage, seconds in metadata["seconds"].items())
+
+
+def _distinct(metadata):
+    """The number of distinct samples, which have a node of the learned graph each."""
+    return metadata.get("n_distinct", metadata["n"])
 
 
 def _has_wanted_number(metadata):
@@ -100,7 +113,8 @@ def _has_wanted_number(metadata):
 
 def _proof(metadata):
     """How near the graph is to the optimum, as lines (name, value)."""
-    bounds, certified, n = metadata["theta_bounds"], metadata["n"] - metadata["n_incomplete"], metadata["n"]
+    bounds, n = metadata["theta_bounds"], _distinct(metadata)
+    certified = n - metadata["n_incomplete"]
     recall = "" if metadata["recall"] == 1.0 else f", recall {metadata['recall']:.4f} (estimated)"
     if metadata["theta"] is not None:
         yield "θ", f"{metadata['theta']:.6g}" + (f" (bounds {bounds[0]:.6g} to {bounds[1]:.6g})" if bounds else "")

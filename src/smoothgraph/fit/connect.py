@@ -24,7 +24,8 @@ from smoothgraph.fit.state import Asked, State, mean_neighbors
 from smoothgraph.messages import warn
 from smoothgraph.neighbors.queries import nearest_outside
 
-MAX_ROUNDS = 30  # rounds of adding bridges
+MAX_ROUNDS = 100  # rounds of adding bridges
+THETA_ROUNDS = 15  # rounds in which θ may move: another θ takes edges away, and components come apart again
 NEAR_DEGREE, DEGREE_DRIFT = 0.009, 0.003  # relative: θ stays while the degree is so near, or did not drift farther than that
 FEW_MOVED = 0.1  # up to this share of nodes with another λ, only the surroundings of lost edges are searched for components
 SMALL_COMPONENT = 200  # nodes; larger components are not found by that search, only by the last look at the whole graph
@@ -39,7 +40,7 @@ def connect(asked: Asked, state: State) -> State:
     """
     weights, certified, before = _mean_weights(state), not state.failing.size, None
     miss = _miss(asked, state)
-    for _ in range(MAX_ROUNDS):
+    for n_rounds in range(MAX_ROUNDS):
         labels = _components(state) if before is None else _components_since(before, state, asked)
         i, j, z = _cheapest_pairs(asked, state, labels)
         own = _own_weights(state, asked) > 0.0
@@ -47,7 +48,7 @@ def connect(asked: Asked, state: State) -> State:
         old = state.bridges
         changed = _marked(i, j, old.i[own], old.j[own], n=labels.size)
         state = replace(state, bridges=old.chosen(~own).added(i, j, np.minimum(weights[i], weights[j])))
-        theta_stays = _miss(asked, state) <= max(NEAR_DEGREE, miss + DEGREE_DRIFT)
+        theta_stays = _miss(asked, state) <= max(NEAR_DEGREE, miss + DEGREE_DRIFT) or n_rounds >= THETA_ROUNDS
         if is_connected and certified and theta_stays:
             if before is None:
                 break
@@ -55,8 +56,8 @@ def connect(asked: Asked, state: State) -> State:
             continue
         if i.size:
             asked.say(f"{labels.max() + 1} components connected by {i.size} bridges")
-            edges = state.support.edges.add_pairs(i, j, z.astype(state.support.edges.z.dtype), threads=asked.threads)
-            state = replace(state, support=state.support.with_edges(edges, asked.threads))
+            edges = state.support.edges.add_pairs(i, j, z, threads=asked.threads)
+            state = replace(state, support=replace(state.support, edges=edges))
         before = state if theta_stays else None
         state = _solve_again(asked, state, changed if theta_stays else None, is_connected)
         certified = is_connected or not state.failing.size
@@ -64,7 +65,9 @@ def connect(asked: Asked, state: State) -> State:
     else:
         labels = _components(state)
     if labels.max() > 0:
-        warn(f"The graph keeps {labels.max() + 1} components: the allowed edges do not connect them. Allow more edges.")
+        why = f"{MAX_ROUNDS} rounds of adding bridges do not connect them. Ask for more neighbours"
+        why = why if asked.distances.can_search else "the allowed edges do not connect them. Allow more edges"
+        warn(f"The graph keeps {labels.max() + 1} components: {why}.")
     return state
 
 
@@ -75,7 +78,8 @@ def _solve_again(asked, state, changed, certify):
         now = replace(now, degree=None)
     else:
         theta *= mean_neighbors(state.point, state.bridges) / asked.degree  # about where the search will end
-    return solve_certified(now, state.support, theta, bridges=state.bridges, start=state, changed=changed)
+    solved = solve_certified(now, state.support, theta, bridges=state.bridges, start=state, changed=changed)
+    return solved if now.degree is not None else replace(solved, jump=state.jump)
 
 
 def _miss(asked, state):
@@ -105,7 +109,7 @@ def _components_since(before, state, asked):
     """The same, `before` having had one component. If few nodes moved: small components that came off, 0 for the rest."""
     form, lam, last = state.point.form, state.point.lam_shifted, before.point.lam_shifted
     moved = np.flatnonzero(lam != last)
-    if moved.size > FEW_MOVED * lam.size or not _same(state.point.lam_offset, before.point.lam_offset):
+    if moved.size > FEW_MOVED * lam.size or not _same(state.point.z_offset, before.point.z_offset):
         return _components(state)
     lost = np.zeros(lam.size, np.bool_)
     asked.threads.rows(dual.mark_lost_weight, moved.size, moved, form, last, lam, lost)
@@ -119,7 +123,7 @@ def _same(offset, other):
 
 
 def _cheapest_pairs(asked, state, labels):
-    """Pairs (i, j, squared distance) that connect all components: a spanning forest of allowed edges, then of searched pairs.
+    """Pairs (i, j, distance as counted) that connect all components: a forest of allowed edges, then of searched pairs.
 
     There are none if there is one component, or if the samples are not known and no allowed edge connects any.
     """
@@ -134,7 +138,8 @@ def _cheapest_pairs(asked, state, labels):
     while labels.max() > 0:
         nodes = _searching_nodes(labels)
         others, z = nearest_outside(distances, nodes, labels, lam / (2.0 * theta), local_scale, threads=asked.threads)
-        cost = _cost(nodes, others, z, theta, lam, local_scale)
+        z = state.support.scaled(nodes, others, z).astype(edges.z.dtype)
+        cost = theta * z - 0.5 * (lam[nodes] + lam[others])
         chosen = _forest(labels[nodes], labels[others], cost, int(labels.max()) + 1)
         pairs.append((nodes[chosen], others[chosen], z[chosen]))
         labels = _merged(labels, nodes[chosen], others[chosen])
@@ -143,7 +148,7 @@ def _cheapest_pairs(asked, state, labels):
 
 
 def _cheapest_edges(asked, state, labels):
-    """Allowed edges (i, j, squared distance) that are a spanning forest of least cost of the components."""
+    """Allowed edges (i, j, distance as counted) that are a spanning forest of least cost of the components."""
     edges, form, lam = state.support.edges, state.point.form, state.point.lam_shifted
     largest = np.argmax(np.bincount(labels))
     outside = np.flatnonzero(labels != largest).astype(np.int32)
@@ -156,10 +161,6 @@ def _cheapest_edges(asked, state, labels):
     i = np.repeat(outside, np.diff(place))
     chosen = _forest(labels[i], labels[edges.indices[found]], cost, int(labels.max()) + 1)
     return i[chosen], edges.indices[found[chosen]], edges.z[found[chosen]]
-
-
-def _cost(i, j, z, theta, lam, local_scale):
-    return theta * (z if local_scale is None else z * local_scale[i] * local_scale[j]) - 0.5 * (lam[i] + lam[j])
 
 
 def _forest(a, b, cost, n_components):

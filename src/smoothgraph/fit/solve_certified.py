@@ -4,18 +4,16 @@ In: what is asked, a support and a first θ. Out: the `State` it ended in. Every
 """
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from smoothgraph._kernels import dual
 from smoothgraph.fit.certify import MAX_EXTENSIONS, Growth, failing_nodes
 from smoothgraph.fit.search_theta import search_theta
 from smoothgraph.fit.state import Asked, Bridges, State, Support, mean_neighbors
-from smoothgraph.messages import warn
 
 MAX_ROUNDS = 20  # rounds of growing the support
 COARSE_GAP = 1e-4  # gap of the solves while θ and the support still change: the degree is then right to about 0.1 %
 # Relative errors of the degree: 1 % is promised, and the last search ends below that. Before the support grows 1 % is enough.
-DEGREE_TOL, ROUGH_DEGREE_TOL, PROMISED_DEGREE = 0.006, 0.01, 0.01
+DEGREE_TOL, ROUGH_DEGREE_TOL = 0.006, 0.01
 
 
 def solve_certified(
@@ -38,7 +36,7 @@ def solve_certified(
     if start is None and asked.tol < COARSE_GAP:
         gap, degree_tol = COARSE_GAP, ROUGH_DEGREE_TOL
     point = None if start is None else start.point
-    problem, point = search_theta(
+    problem, point, jump = search_theta(
         asked, support, theta, bridges=bridges, gap=gap, degree_tol=degree_tol, start=point, changed=changed
     )
     extensions, exhausted = 0, False
@@ -61,13 +59,12 @@ def solve_certified(
             break
         else:  # θ may move once more, so lists may be extended once more
             gap, changed, degree_tol, extensions = asked.tol, None, DEGREE_TOL, min(extensions, MAX_EXTENSIONS - 1)
-        problem, point = search_theta(
+        problem, point, jump = search_theta(
             asked, support, problem.theta, bridges=bridges, gap=gap, degree_tol=degree_tol, start=point, changed=changed
         )
     else:
         failing = failing_nodes(support, point.form.theta, point.lam)
-    _warn_of_degree(asked, mean_neighbors(point, bridges), problem.n)
-    return State(problem, point, support, bridges, failing)
+    return State(problem, point, support, bridges, failing, jump)
 
 
 def _newly_weighted(before, point, asked):
@@ -80,12 +77,3 @@ def _newly_weighted(before, point, asked):
 def _tell(asked, problem, point, bridges, failing):
     reached, certified = mean_neighbors(point, bridges), problem.n - failing.size
     asked.say(f"θ {problem.theta:.6g}, degree {reached:.3f}, gap {point.gap:.1e}, {certified} nodes certified")
-
-
-def _warn_of_degree(asked, reached, n):
-    if asked.degree is not None and abs(reached - asked.degree) > max(PROMISED_DEGREE * asked.degree, 2.0 / n):
-        warn(
-            f"Wanted {asked.degree} neighbours per node, the nearest that any θ gives is {reached:.4g}. Equal distances, "
-            "or few samples, leave no graph in between.",
-            ConvergenceWarning,
-        )

@@ -20,8 +20,9 @@ class Task:
     """The parameters of the learner that models look at, checked; see `GraphLearner` for what they mean.
 
     `distances` are numbered by the rows of the table. `found` are the neighbour lists, or the pairs that are allowed without a
-    search; a model releases them when it has its edges. `theta` is None if it is to be found for `n_neighbors`; `max_weight`
-    and `prior` are in units of the graph with δ = 1.
+    search; a model releases them when it has its edges. `theta` is None if it is to be found for `n_neighbors`, and goes with
+    the unit of the distances; `max_weight` and `prior` are in units of the graph with δ = 1. `sizes` is the number of rows that
+    each sample stands for, or None: then there is a sample for every row, or copies are merged.
     """
 
     distances: Distances
@@ -40,6 +41,12 @@ class Task:
     random_state: Any
     threads: Threads
     progress: Progress
+    sizes: np.ndarray | None = None
+
+    @property
+    def node_sizes(self) -> np.ndarray | None:
+        """`sizes` by nodes."""
+        return None if self.sizes is None else self.sizes[self.found.numbering.rows(np.arange(self.sizes.size))]
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,14 +54,15 @@ class Learned:
     """What a model made of it, for samples numbered by rows.
 
     `rows(Q, threads)` are the weights of new samples, or None. What a model does not have is None: nearest-neighbour graphs
-    have no solution, no θ and no certificate.
+    have no solution, no θ and no certificate. `own_weights` is the weight of each sample's copies among themselves, if samples
+    stand for several rows.
     """
 
     weights: sp.csr_matrix
     solution: Solution | None = None
     theta: float | None = None
     theta_bounds: ThetaBounds | None = None
-    locality: float = 0.0
     n_incomplete: int | None = None
     bridges: np.ndarray | None = None
     rows: Callable[[Any, Threads], sp.csr_matrix] | None = None
+    own_weights: np.ndarray | None = None

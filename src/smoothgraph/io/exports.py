@@ -112,8 +112,11 @@ def edge_distances(learner) -> sp.csr_matrix:
     if not distances.can_search:
         raise ValueError("The learner was given allowed edges and does not keep their distances: take them from your matrix.")
     rows = np.repeat(np.arange(W.shape[0], dtype=np.int32), np.diff(W.indptr))
-    z = distances.of_pairs(rows, W.indices.astype(np.int32), threads=Threads(learner.n_jobs))
-    return sp.csr_matrix((np.sqrt(z, dtype=np.float64), W.indices.copy(), W.indptr.copy()), shape=W.shape)
+    sample_of = np.unique(learner.copy_of_, return_inverse=True)[1].astype(np.int32)
+    z = distances.of_pairs(sample_of[rows], sample_of[W.indices], threads=Threads(learner.n_jobs))
+    return sp.csr_matrix(
+        (np.sqrt(z, dtype=np.float64) * np.sqrt(distances.z_unit), W.indices.copy(), W.indptr.copy()), shape=W.shape
+    )
 
 
 def umap_knn(X, n_neighbors: int = 15, *, metric: str = "euclidean", neighbors: Any = "auto", random_state=None):

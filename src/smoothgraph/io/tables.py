@@ -24,11 +24,12 @@ IDX_TYPES = {8: "u1", 9: "i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}  # th
 
 
 class Table(NamedTuple):
-    """Samples X (n, d), and the ids and labels of its rows (None if there are none)."""
+    """Samples X (n, d), the ids and labels of its rows, and the names of its columns (None if there are none)."""
 
     X: Any
     ids: np.ndarray | None = None
     labels: np.ndarray | None = None
+    columns: list[str] | None = None
 
 
 def read_table(
@@ -74,7 +75,7 @@ def read_table(
         raise ValueError(f"{path} is not of a kind that can be read: use {', '.join(sorted([*FRAME_READERS, *READERS]))}.")
     if columns is not None:
         raise ValueError(f"{path} does not name its columns, so columns={list(columns)} cannot be chosen: leave columns out.")
-    return _clean(READERS[kind](path, key, id_column, label_column), None, missing)
+    return _clean(READERS[kind](path, key, id_column, label_column), missing)
 
 
 def from_frame(
@@ -111,7 +112,7 @@ def from_frame(
     X = np.empty((table.num_rows, len(names)), _float_type(pa, table, names))
     for j, name in enumerate(names):
         X[:, j] = _numbers(pa, name, table[name])
-    return _clean(Table(X, ids if special[0] is None else special[0], special[1]), names, missing)
+    return _clean(Table(X, ids if special[0] is None else special[0], special[1], names), missing)
 
 
 def plain(values) -> np.ndarray:
@@ -360,9 +361,9 @@ def _two_axes(X, path):
 # --- missing values --------------------------------------------------------------------------------------------------------
 
 
-def _clean(table, names, missing):
+def _clean(table, missing):
     """The table without missing values, and with one id and one label for each row."""
-    X, ids, labels = table
+    X, ids, labels, names = table
     for what, values in (("ids", ids), ("labels", labels)):
         if values is not None and np.shape(values) != (X.shape[0],):
             raise ValueError(f"There are {np.shape(values)} {what} for {X.shape[0]} samples.")
@@ -385,7 +386,7 @@ def _clean(table, names, missing):
     if ids is not None and np.unique(ids).size < ids.size:
         values, counts = np.unique(ids, return_counts=True)
         raise ValueError(f"The id {str(values[counts.argmax()])!r} names {counts.max()} rows: ids must differ.")
-    return Table(X, ids, labels)
+    return Table(X, ids, labels, names)
 
 
 def _rows_with_gaps(X):

@@ -17,6 +17,11 @@ from smoothgraph.solvers import all_pairs, multipliers
 MAX_ALL_PAIRS = 10_000  # samples up to which all pairs are looked at: that takes two minutes of one core
 
 
+def _mu(mu, z_unit):
+    """The price in units of the distances."""
+    return None if mu is None else mu / z_unit
+
+
 class Daitch(BaseEstimator):
     """Daitch's models.
 
@@ -65,7 +70,7 @@ class Daitch(BaseEstimator):
         with task.progress.stage("solve") as say:
             if self.projection is not None:
                 X = multipliers.project(X, self.projection, task.random_state)
-            mu = None if self.kind == "hard" else self.mu or multipliers.default_mu(X, allowed)
+            mu = None if self.kind == "hard" else _mu(self.mu, task.distances.z_unit) or multipliers.default_mu(X, allowed)
             if task.complete and n <= MAX_ALL_PAIRS:
                 solution, n_incomplete = all_pairs.solve_over_all_pairs(
                     X, allowed, mu, task.tol, task.max_iter, threads=task.threads

@@ -77,7 +77,7 @@ class L2Problem:
     def given(self) -> np.ndarray:
         return np.zeros(self.n) if self.fixed is None else self.fixed
 
-    def form(self, lam_offset: np.ndarray | None = None) -> Form:
+    def form(self, z_offset: np.ndarray | None = None) -> Form:
         """What kernels take. λ needs no offset: it is of the size of the degrees."""
         return form_of(self.edges.indptr, self.edges.indices, self.edges.z, self.theta)
 

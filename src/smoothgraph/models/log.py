@@ -16,17 +16,17 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 
-from smoothgraph._kernels import dual
+from smoothgraph._kernels import dual, groups
 from smoothgraph._kernels.form import Form, form_of
-from smoothgraph.edges import Edges
+from smoothgraph.edges import Edges, check_no_isolated
 from smoothgraph.fit.by_theta import learn_by_theta
 from smoothgraph.fit.state import Terms
 from smoothgraph.fit.task import Learned, Task
 from smoothgraph.parallel import Threads
 from smoothgraph.solvers.nodewise import Nodewise
+from smoothgraph.solvers.problem import less_offsets
 from smoothgraph.theta import log_theta_at
 
-FARTHEST = 1e10  # largest θz: weights below 10⁻¹⁰ are not told apart
 FAR = 1e4  # 2θz to the nearest neighbour from which a node counts as a far outlier, and its λ is stored with an offset
 
 
@@ -35,7 +35,8 @@ class Log(BaseEstimator):
 
     name = "log"
     takes = ("locality", "connect", "theta", "alpha", "beta", "max_weight", "prior")
-    learns = True
+    learns, counts_copies = True, True
+    recommended_locality, recommended_connect = 1.0, True  # what did best on the tasks of docs/results.md
 
     def check(self, metric, neighbors) -> None:
         """It can be combined with any metric and any search."""
@@ -54,18 +55,22 @@ class Log(BaseEstimator):
 
     def problem(self, edges: Edges, theta: float, terms: Terms, fixed: np.ndarray | None) -> "LogProblem":
         prior = None if terms.prior is None else weights_at(terms.prior, edges)
-        return LogProblem(edges, theta, terms.max_weight, prior, terms.prior_strength, fixed)
+        return LogProblem(edges, theta, terms.max_weight, prior, terms.prior_strength, fixed, terms.sizes)
 
     def solver(self, threads: Threads) -> Nodewise:
         return Nodewise(threads)
 
     def row_solver(self, problem: "LogProblem", lam: np.ndarray):
-        return partial(new_rows, upper=problem.upper)
+        return partial(new_rows if problem.sizes is None else new_rows_to_copies, upper=problem.upper)
 
 
 @dataclass(frozen=True, eq=False)
 class LogProblem:
-    """The log model on allowed edges. `prior` has one weight per entry of `edges.indices`, or is None."""
+    """The log model on allowed edges. `prior` has one weight per entry of `edges.indices`, or is None.
+
+    `sizes` is the number of rows that each node stands for, or None. Equal rows have the same λ and, among themselves, weights
+    of min(λ, max_weight): the problem over all rows is one over the distinct samples (`solvers/groups.py`). It has no prior.
+    """
 
     edges: Edges
     theta: float
@@ -73,6 +78,13 @@ class LogProblem:
     prior: np.ndarray | None = None
     prior_strength: float = 0.0
     fixed: np.ndarray | None = None
+    sizes: np.ndarray | None = None
+
+    far_cost = FAR
+
+    def __post_init__(self):
+        if self.sizes is None or not (self.sizes > 1).all():
+            check_no_isolated(self.edges)
 
     def solver(self, threads: Threads) -> Nodewise:
         return Nodewise(threads)
@@ -102,23 +114,28 @@ class LogProblem:
     def z_hat(self) -> np.ndarray:
         """The distances of the form without a prior."""
         z = self.edges.z
-        if self.theta * self.edges.farthest > FARTHEST:
-            z = np.minimum(z, FARTHEST / self.theta)
         return z if self.prior is None else z - (self.prior_strength / self.theta) * self.prior
 
-    def form(self, lam_offset: np.ndarray | None = None) -> Form:
-        """What kernels take, without the prior, with the distances that go with λ − lam_offset."""
+    def form(self, z_offset: np.ndarray | None = None) -> Form:
+        """What kernels take, without the prior, with the distances that go with λ − 2θ·z_offset."""
         edges, theta, z = self.edges, self.theta * self.shrink, self.z_hat
-        if lam_offset is not None and lam_offset.any():
-            z = z - (lam_offset[edges.nodes] + lam_offset[edges.indices]) / (2.0 * self.theta * self.shrink)
+        if z_offset is not None and z_offset.any():
+            z = less_offsets(z, np.repeat(z_offset, np.diff(edges.indptr)), z_offset[edges.indices])
         return form_of(edges.indptr, edges.indices, z, theta, self.upper)
 
-    def far_offset(self) -> np.ndarray:
-        """The offset of λ to begin with: 2θz of the nearest neighbour of far outliers, 0 of all other nodes."""
-        if self.theta * self.z_hat.max() <= FAR:
+    @cached_property
+    def nearest_costs(self) -> np.ndarray:
+        """2θz of each node's nearest neighbour, which is a copy if it has one."""
+        if self.sizes is not None and not self.edges.n_edges:
             return np.zeros(self.n)
-        costs = 2.0 * self.theta * self.shrink * np.minimum.reduceat(self.z_hat, self.edges.indptr[:-1])
-        return np.where(costs > FAR, costs, 0.0).astype(np.float64)
+        nearest = np.minimum.reduceat(self.z_hat, self.edges.indptr[:-1]).astype(np.float64)
+        nearest = nearest if self.sizes is None else np.where(self.sizes > 1, 0.0, nearest)
+        return 2.0 * self.theta * self.shrink * nearest
+
+    def far_offset(self) -> np.ndarray:
+        """Offsets to begin with: the squared distance of the nearest neighbour of far outliers, 0 of all other nodes."""
+        costs = self.nearest_costs
+        return np.where(costs > FAR, costs / (2.0 * self.theta * self.shrink), 0.0)
 
     @property
     def constant(self) -> float:
@@ -138,4 +155,11 @@ def new_rows(a: np.ndarray, threads: Threads, upper: float | None = None):
     """λ and weights clip((λ − a)/2, 0, upper) of new nodes whose neighbours stay as they are: λ·Σⱼ wⱼ = 1."""
     lam, w = np.empty(len(a)), np.empty(a.shape)
     threads.rows(dual.new_rows, len(a), a, upper, lam, w, least=64)
+    return lam, w
+
+
+def new_rows_to_copies(a: np.ndarray, sizes: np.ndarray, threads: Threads, upper: float | None = None):
+    """The same where the entry aⱼ stands for sizesⱼ equal samples, and wⱼ is the weight to each of them: λ·Σⱼ sizesⱼ·wⱼ = 1."""
+    lam, w = np.empty(len(a)), np.empty(a.shape)
+    threads.rows(groups.new_rows, len(a), a, sizes, np.inf if upper is None else upper, lam, w, least=64)
     return lam, w

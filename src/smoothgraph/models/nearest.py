@@ -64,7 +64,7 @@ class Nearest(BaseEstimator):
             raise ValueError(f"model={self.name!r} needs samples, or a dense matrix of squared distances.")
         found: Any = task.found.by_rows()  # lists, since pairs are refused by `check` and above
         with task.progress.stage("graph"):
-            widths = self._widths(found.distances)
+            widths = self._widths(found.distances, task.distances.z_unit)
             directed = self._graph(found.indices, found.distances, widths, widths)
             both = directed.minimum(directed.T) if self.mutual else directed.maximum(directed.T)
             graph = sp.csr_matrix(both)
@@ -78,13 +78,13 @@ class Nearest(BaseEstimator):
         own = _last(z) if self.weighting == "self-tuning" else np.full(len(z), widths[0])
         return self._graph(lists, z, np.where(own > 0, own, widths.min()), widths)
 
-    def _widths(self, z):
+    def _widths(self, z, z_unit):
         """The width of every node. Copies, whose last neighbour is at distance 0, have the smallest that is not 0."""
         last = _last(z)
         if self.weighting == "self-tuning":
             positive = last[last > 0]
             return np.where(last > 0, last, positive.min() if positive.size else 1.0)
-        sigma = (float(np.sqrt(np.mean(last**2))) or 1.0) if self.sigma is None else self.sigma
+        sigma = (float(np.sqrt(np.mean(last**2))) or 1.0) if self.sigma is None else self.sigma / np.sqrt(z_unit)
         return np.full(last.size, float(sigma))
 
     def _graph(self, lists, z, row_widths, column_widths):

@@ -28,7 +28,7 @@ from sklearn.base import BaseEstimator
 
 from smoothgraph._kernels import schemes
 from smoothgraph._kernels.form import Form, form_of
-from smoothgraph.edges import Edges
+from smoothgraph.edges import Edges, check_no_isolated
 from smoothgraph.fit.by_theta import learn_by_theta
 from smoothgraph.fit.state import Terms
 from smoothgraph.fit.task import Learned, Task
@@ -91,6 +91,10 @@ class PenaltyProblem:
     fixed: np.ndarray | None = None
     shrink = 1.0  # there is no prior
 
+    def __post_init__(self):
+        if not np.diff(self.edges.indptr).all() and not np.isfinite(self.phi(0.0)):
+            check_no_isolated(self.edges)
+
     def solver(self, threads: Threads) -> PenaltySweeps:
         return PenaltySweeps(threads)
 
@@ -102,7 +106,7 @@ class PenaltyProblem:
     def given(self) -> np.ndarray:
         return np.zeros(self.n) if self.fixed is None else self.fixed
 
-    def form(self, lam_offset: np.ndarray | None = None) -> Form:
+    def form(self, z_offset: np.ndarray | None = None) -> Form:
         """What kernels take; λ has no offset."""
         return form_of(self.edges.indptr, self.edges.indices, self.edges.z, self.theta)
 

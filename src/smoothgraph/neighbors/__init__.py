@@ -52,8 +52,9 @@ def find_neighbors(
         say(f"{size}: all pairs")
         return given.all_pairs(distances, threads=threads)
     name, search = _way_to_search(distances, neighbors, random_state)
+    k = min(k, distances.n - 1)
     say(f"{size}: {name} search, {k} neighbours each")
-    lists = search(distances, min(k, distances.n - 1), threads=threads)
+    lists = search(distances, k, threads=threads)
     say(f"recall {lists.recall:.4f}" + ("" if lists.exact else ", estimated"))
     return lists
 

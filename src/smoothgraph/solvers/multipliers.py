@@ -8,8 +8,9 @@ L is never formed, nor the matrix M of w ↦ LX: products with it and its transp
 
 Both models are one: minimise ‖LX‖² + Σᵢ rᵢ max(tᵢ − dᵢ, 0)² again and again, λᵢ = 2rᵢ max(tᵢ − dᵢ, 0), with moderate rᵢ ≤ μ and
 tᵢ = 1 + λᵢ(1/2rᵢ − 1/2μ) from the time before (the method of multipliers; for rᵢ = μ nothing is repeated, for the hard model
-1/μ = 0). Inside, one weight after the other goes to its minimum, those at 0 once a round, the others 16 times; every second
-sweep is kept, and the mean of these that would move least is tried (Anderson's extrapolation), and taken if it is lower.
+1/μ = 0). Inside, one weight after the other goes to its minimum, those at 0 once a round, the others 16 times. The weights
+after every second sweep are kept, and combined so that the combined step is smallest (Anderson's extrapolation); the
+combination is used if its objective is lower.
 No step inside goes up, so none can go round in circles, whether or not the model determines the weights.
 """
 

@@ -81,7 +81,7 @@ class _Steps:
         self.threads.rows(l2.evaluate_l2, GROUPS, *arrays, least=self.least)
         primal, self.dual_value, _ = _values(lam, degree, energy, self.given, self.threads)
         n_neighbors = (self.weighted[1] - self.weighted[0]).astype(np.int32)
-        return Point(self.form, lam, None, (primal - self.dual_value) / primal, 0, degree, n_neighbors, energy)
+        return Point(self.form, lam, np.zeros(self.n), (primal - self.dual_value) / primal, 0, degree, n_neighbors, energy)
 
     def step(self, point):
         """The point after a Newton step from that evaluated last, shortened until D rises; None if it does not."""
@@ -114,7 +114,7 @@ class _Steps:
         return level
 
     def _alone(self, level, every):
-        """λ and number of neighbours of every so-manieth node alone."""
+        """λ and number of neighbours of every node alone, or of one in so many."""
         begin, end, given = (np.ascontiguousarray(a[::every]) for a in (self.form.begin, self.form.end, self.given))
         lam, n_neighbors = np.empty(begin.size), np.empty(begin.size)
         form = self.form._replace(begin=begin, end=end)

@@ -47,4 +47,4 @@ class PenaltySweeps:
         self.threads.rows(dual.evaluate, problem.n, form, problem.given, lam, degree, n_neighbors, energy)
         penalties, least = schemes.penalties(degree, lam, problem.phi, problem.degree_at)
         gap = float(np.mean(penalties - least + lam * degree))
-        return Point(form, lam.copy(), None, gap, n_iter, degree, n_neighbors, energy)
+        return Point(form, lam.copy(), np.zeros(problem.n), gap, n_iter, degree, n_neighbors, energy)

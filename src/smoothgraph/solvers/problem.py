@@ -4,8 +4,9 @@ The weights of all models with a degree penalty are w = clip((λᵢ+λⱼ)/2 −
 model states its problem as a class with the attributes of `Problem`; a solver moves a `Point`; the end is a `Solution`.
 
 λ of an outlier whose nearest neighbour is at θz = 10⁸ is near 2·10⁸ and its weights are near 10⁻⁸, the last digit of λ. So λ is
-stored as `lam_offset` + `lam_shifted`, with an offset of 2θz of the nearest neighbour for such nodes and 0 for all others; the
-distances in the `Form` are less by what the offsets add, so that a weight keeps all its digits.
+stored as 2θ·`z_offset` + `lam_shifted`, with an offset near the squared distance of the nearest neighbour for such nodes and 0
+for all others; the distances in the `Form` are less by the offsets of both ends, so that a weight keeps all its digits. Offsets
+are distances, because a difference of two nearly equal distances is exact, and because λ of such a node grows as θ does.
 """
 
 import time
@@ -28,7 +29,7 @@ GROUPS = 64  # groups of nodes that sums are made over; it does not depend on th
 class Problem(Protocol):
     """A model on allowed edges, as a solver sees it.
 
-    `given` is the weight that each node has of bridges, which is not in question. `form(lam_offset)` is what kernels take; it
+    `given` is the weight that each node has of bridges, which is not in question. `form(z_offset)` is what kernels take; it
     is of the problem without a prior, whose weights are 1/shrink times as large and whose λ is shrink times as large.
     """
 
@@ -38,34 +39,59 @@ class Problem(Protocol):
     n: int
     given: np.ndarray
 
-    def form(self, lam_offset: np.ndarray | None = None) -> Form: ...
+    def form(self, z_offset: np.ndarray | None = None) -> Form: ...
 
 
 @dataclass(frozen=True, eq=False)
 class Point:
     """Where a solver is: λ in its stored form, and what the weights at λ are.
 
-    `energy` is each node's half of Σₑ 2θzw + w², with the distances of the form. `lam_offset` is None for a model that has
-    none.
+    `energy` is each node's half of Σₑ 2θzw + w², with the distances of the form. `z_offset` is 0 for a model that has
+    no offsets. `sizes` is the number of rows that each node stands for, or None: then nodes are rows. Degree, neighbours and
+    energy are those of one row.
     """
 
     form: Form
     lam_shifted: np.ndarray
-    lam_offset: np.ndarray | None
+    z_offset: np.ndarray
     gap: float
     n_iter: int
     degree: np.ndarray
     n_neighbors: np.ndarray
     energy: np.ndarray
+    sizes: np.ndarray | None = None
+
+    @property
+    def lam_offset(self) -> np.ndarray:
+        """What `lam_shifted` is counted from."""
+        return 2.0 * self.form.theta * self.z_offset
 
     @property
     def lam(self) -> np.ndarray:
         """λ as the mathematics has it (of the problem without a prior)."""
-        return self.lam_shifted if self.lam_offset is None else self.lam_shifted + self.lam_offset
+        return self.lam_shifted + self.lam_offset
+
+    @property
+    def mass(self) -> np.ndarray | float:
+        """What a node counts for in sums over rows."""
+        return 1.0 if self.sizes is None else self.sizes
+
+    @property
+    def n_rows(self) -> int:
+        return self.form.n if self.sizes is None else int(self.sizes.sum())
 
     def on(self, problem: Problem) -> "Point":
         """The same λ on a problem with more edges; the degrees hold as long as none of these has weight."""
-        return replace(self, form=problem.form(self.lam_offset))
+        return replace(self, form=problem.form(self.z_offset))
+
+
+def less_offsets(z, offset, other_offset) -> np.ndarray:
+    """Squared distances less the offsets of both ends of the edges.
+
+    The larger of the two is taken off first. Where little is left of a distance, and this is where weights are, both
+    differences are then exact.
+    """
+    return (z - np.maximum(offset, other_offset)) - np.minimum(offset, other_offset)
 
 
 class Solver(Protocol):
@@ -134,8 +160,19 @@ def status_of(gap: float, tol: float, n_iter: int, *, what: str = "rounds", advi
     return Status.MAX_ITER
 
 
-def solution_at(point: Point, ratio: float, values: tuple, tol: float, started: float, threads: Threads) -> Solution:
-    """The Solution at a point: its positive weights, `ratio` times as large; `values` are λ, P and D."""
+def solution_at(
+    point: Point,
+    ratio: float,
+    values: tuple,
+    tol: float,
+    started: float,
+    threads: Threads,
+    advice: str = "Raise max_iter, or tol.",
+) -> Solution:
+    """The Solution at a point: its positive weights, `ratio` times as large; `values` are λ, P and D.
+
+    `advice` goes with the warning that the gap is larger than `tol`.
+    """
     n, (lam, objective, dual_objective) = point.lam_shifted.size, values
     indptr, indices, w = weighted_edges(point.form, point.lam_shifted, threads=threads)
     if indptr[-1] < np.iinfo(np.int32).max:
@@ -143,9 +180,7 @@ def solution_at(point: Point, ratio: float, values: tuple, tol: float, started: 
     w *= ratio
     weights = sp.csr_matrix((w, indices, indptr), shape=(n, n))
     weights.sort_indices()
-    alone = int(np.count_nonzero(point.degree == 0.0))
-    far = f" {alone} nodes have no edge yet: are they outliers far from all others? Remove or clip them." if alone else ""
-    status = status_of(point.gap, tol, point.n_iter, advice=f"Raise max_iter, or tol.{far}")
+    status = status_of(point.gap, tol, point.n_iter, advice=advice)
     return Solution(weights, lam, objective, dual_objective, point.gap, point.n_iter, status, time.perf_counter() - started)
 
 

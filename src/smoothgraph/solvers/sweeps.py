@@ -4,25 +4,29 @@ In: a problem of the log model in its form for kernels, and λ, which is changed
 the `Point` at a λ.
 
 Few of the allowed edges have weight. A sweep looks only at *live* edges: those that can have weight while no λ rises by more
-than a margin. And none does: a node that comes to this limit rests until the live edges are chosen anew.
+than a margin. No λ may pass this limit: a node that reaches it is not moved until live edges are chosen again.
 """
 
 import numpy as np
 
 from smoothgraph._kernels import dual
 from smoothgraph._kernels.dual import Blocks
-from smoothgraph._kernels.form import Form
 from smoothgraph.parallel import Threads
 from smoothgraph.solvers.problem import GROUPS, Point, weighted_edges
+from smoothgraph.solvers.work import Work
 
 LANES, WAVES = 16, 64  # a sweep is WAVES (a power of two) times LANES blocks side by side
 SERIAL_NODES = 5_000  # a sweep of fewer nodes is one block: no two nodes move at the same time
 THREADED_NODES = 80_000  # nodes from which two threads gain more than the barrier after each wave (40 µs) costs
-FEW_SHARE, MANY_SHARE = 0.05, 0.2  # shares of the nodes: up to the first all edges are swept, from the second the live ones
-FEW_NODES = 1000.0  # but so many nodes count as few in any case
+# Shares of the nodes: a round begins with all edges of its nodes if they are at most the first share, and goes over to live
+# edges when more than the second share is pending. FEW_NODES nodes count as few in any case.
+FEW_SHARE, MANY_SHARE, FEW_NODES = 0.05, 0.2, 1000.0
 OVER_RELAX = 1.25  # a node goes so many times the way to its optimum
 LIVE_MARGIN = 0.2  # live edges are those that can have weight while no λ rises by more than this share
-ROUGH_GAP, ROUGH_ROUNDS = 300, 8  # all nodes are swept down to so many times the gap asked for, since nearly all are pending
+ROUGH_GAP_FACTOR, ROUGH_ROUNDS = (
+    300,
+    8,
+)  # the first rounds sweep all nodes: to so many times the gap asked for, or so many rounds
 REST_SHARE = 0.2  # of the gap asked for may be left to the nodes that are still pending
 VISITS = 20  # visits per node on average before something else is tried
 CREEPING_ROUNDS = 40  # rounds of few nodes before something else is tried
@@ -63,15 +67,24 @@ class Memory:
 class Sweeps:
     """Sweeps of one problem, and what its weights are at a λ."""
 
-    def __init__(self, problem, form: Form, offset: np.ndarray, memory: Memory, threads: Threads):
-        self.problem, self.n, self.given, self.offset = problem, problem.n, problem.given, offset
-        self.threads, self.memory, self.all_edges = threads, memory, form
+    def __init__(self, problem, z_offset: np.ndarray, memory: Memory, threads: Threads, work: Work | None = None):
+        form = problem.form(z_offset)
+        self.problem, self.n, self.given = problem, problem.n, problem.given
+        self.z_offset, self.offset = z_offset, 2.0 * form.theta * z_offset
+        self.threads, self.memory, self.all_edges, self.work = threads, memory, form, Work() if work is None else work
         begin, end, columns, values = memory.live_rows(self.n, form.indices.size, form.z.dtype)
         self.live_edges = form._replace(begin=begin, end=end, indices=columns, z=values)
         self.before, self.live_limit, self.no_limit = memory.of_nodes(self.n)
         self.live_limit[:], self.no_limit[:] = -np.inf, np.inf
         self.pending = np.zeros(self.n, np.bool_)
         self.shift = (-(-self.n // (LANES * WAVES)) - 1).bit_length()  # node i is in block i >> shift
+
+    def start(self) -> np.ndarray:
+        """λ to begin with: that of every node alone, after one sweep."""
+        lam = np.empty(self.n)
+        self.threads.rows(dual.start_dual, self.n, self.all_edges, self.offset, lam)
+        self.first_round(lam)
+        return lam
 
     def first_round(self, lam):
         """A sweep of all nodes over all allowed edges, after which λ is good enough to tell which of them are live."""
@@ -80,10 +93,10 @@ class Sweeps:
         self._round(lam, np.arange(self.n, dtype=np.int32), np.inf, 1.0)
 
     def run(self, lam, tol, max_rounds, changed=None):
-        """Update all nodes, or those `changed`, then the pending ones: far from their optimum, or next to one that was.
+        """Update all nodes, or those `changed`, then the pending ones: they are far from their optimum, or a neighbour was.
 
-        Most nodes rest after a few rounds. It gives up when that takes too many visits, when a few nodes creep, or after
-        `max_rounds` rounds. Returns their number.
+        Most nodes are not pending after a few rounds. It gives up when that takes too many visits, when a few nodes creep, or
+        after `max_rounds` rounds. Returns their number.
         """
         nodes = (np.arange(self.n) if changed is None else np.flatnonzero(changed)).astype(np.int32)
         visits, rounds, creeping, few = VISITS * self.n, 0, CREEPING_ROUNDS, max(FEW_SHARE * self.n, FEW_NODES)
@@ -105,7 +118,7 @@ class Sweeps:
                 visits -= nodes.size
                 creeping -= nodes.size <= few
                 if rough:  # a few outliers may have a large share for long, hence the second condition
-                    rough = share > ROUGH_GAP * tol * self.n and rounds < ROUGH_ROUNDS
+                    rough = share > ROUGH_GAP_FACTOR * tol * self.n and rounds < ROUGH_ROUNDS
                 else:
                     nodes = self._take_pending()
             else:
@@ -136,7 +149,7 @@ class Sweeps:
 
     def _point(self, lam, degree, n_neighbors, energy):
         gap = mean_psi(degree, lam, self.offset, self.threads)
-        return Point(self.all_edges, lam, self.offset, gap, 0, degree, n_neighbors, energy)
+        return Point(self.all_edges, lam, self.z_offset, gap, 0, degree, n_neighbors, energy)
 
     def _form_for(self, lam):
         return self.live_edges if (lam <= self.live_limit).all() else self.all_edges
@@ -154,6 +167,7 @@ class Sweeps:
 
     def _round(self, lam, nodes, quiet, relax=OVER_RELAX):
         """One sweep of `nodes`; returns the sum of their shares of the gap before it."""
+        self.work.add(nodes.size * self.all_edges.indices.size / self.n)
         blocks = self._blocks(nodes)
         gap_shares = np.zeros(blocks.bounds.size - 1)
         lanes = gap_shares.size // blocks.waves
@@ -190,8 +204,12 @@ class Sweeps:
         return nodes
 
 
-def mean_psi(degree, lam_shifted, offset, threads: Threads | None = None) -> float:
-    """The mean of ψ(dλ) over the nodes: the duality gap per node."""
+def mean_psi(degree, lam_shifted, offset, threads: Threads | None = None, sizes: np.ndarray | None = None) -> float:
+    """The mean of ψ(dλ) over the nodes: the duality gap per node; over rows, if nodes stand for `sizes` of them."""
+    if sizes is not None:
+        x = degree * (lam_shifted + offset)
+        with np.errstate(divide="ignore"):  # a degree of 0 makes it inf
+            return float(np.sum(sizes * (x - 1.0 - np.log(x))) / sizes.sum())
     sums = np.empty(GROUPS)
     if threads is None:
         dual.psi_sums(0, GROUPS, degree, lam_shifted, offset, sums)
