@@ -11,9 +11,10 @@ import smoothgraph.edges as edges_module
 import smoothgraph.learner as learner_module
 from conftest import blobs, edges_of, relative_l1
 from cvx import all_pairs, solve_log_model
-from smoothgraph import GraphLearner, degree_path
+from smoothgraph import GraphLearner, degree_path, plots
 from smoothgraph.distances import distances_of
 from smoothgraph.edges import edges_of_all_pairs
+from smoothgraph.io.exports import edge_distances
 from smoothgraph.models import LogProblem
 from smoothgraph.parallel import Threads
 from smoothgraph.reference import log as judge
@@ -257,3 +258,22 @@ def test_a_solve_that_is_cut_short_says_its_true_gap(rng):
     assert np.isfinite(gap)
     np.testing.assert_allclose(learner.solution_.gap, gap, rtol=1e-6)
     assert learner.n_isolated_ == 0
+
+
+def test_distances_of_edges_are_those_of_rows(rng):
+    X = with_copies(rng)
+    learner = GraphLearner(5, **PAPER, theta=0.5).fit(X)
+    stored = edge_distances(learner)
+    rows = np.repeat(np.arange(len(X)), np.diff(stored.indptr))
+    assert stored.nnz == learner.graph_.nnz
+    np.testing.assert_allclose(stored.data, np.linalg.norm(X[rows] - X[stored.indices], axis=1), atol=1e-9)
+
+
+def test_what_does_not_know_copies_says_so(rng):
+    X = with_copies(rng)
+    problem = LogProblem(edges_of(np.unique(X, axis=0), 5), 0.5, sizes=np.unique(X, axis=0, return_counts=True)[1])
+    assert solve(problem).gap <= 1e-6
+    with pytest.raises(ValueError, match="primal_dual"):
+        solve(problem, solver="primal_dual")
+    with pytest.raises(ValueError, match="Convergence cannot be drawn for copies that are kept"):
+        plots.convergence(GraphLearner(5, **PAPER).fit(X))
