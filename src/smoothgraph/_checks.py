@@ -92,8 +92,19 @@ def check_n_neighbors(n_neighbors, n_samples: int, n_rows: int | None = None) ->
         )
 
 
+def keeps_by_group(learner, model) -> bool:
+    """Whether copies that are kept can be learned as groups: of the log model, without a prior or lists of the user's own.
+
+    All else goes over every row, as if copies were samples like others: a prior may have another weight for each copy, and
+    given lists may hold nothing but copies.
+    """
+    return getattr(model, "counts_copies", False) and learner.prior is None and isinstance(learner.neighbors, str)
+
+
 def lists_of_distinct(neighbors, copies):
     """What the user gave as `neighbors`; of a pair (indices, distances) the lists of the distinct samples."""
+    if copies.n_distinct == 1:
+        return "all"  # there is nothing to search for
     if not (isinstance(neighbors, tuple | list) and copies.any and len(neighbors) == 2):
         return neighbors
     indices = np.asarray(neighbors[0])

@@ -5,19 +5,24 @@ rows of the table to its distinct samples and back.
 
 A pair at distance 0 has weight at every θ, so that with groups of more than k copies no θ gives degree k. So there is one node
 of the learned graph per distinct sample, its first row, and every further copy hangs on that row by one edge.
+
+Where copies are *kept*, all rows are nodes. Copies have the same λ, so that the graph of the distinct samples, together with
+the weights of copies among themselves, says all: every edge of two samples stands for the edges of all their copies.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse as sp
 
 from smoothgraph._kernels import copies as kernels
 from smoothgraph.distances import METRICS
+from smoothgraph.edges import check_memory
 from smoothgraph.parallel import ROWS, Threads, blocks
 
 HANGING_WEIGHT = 1.0  # the largest weight that the log model gives any pair, and the one that two copies alone have
 COMPARED_AT_ONCE = 16 * ROWS  # rows that are compared with their first copy together
+BYTES_PER_ENTRY = 24  # memory for an entry of a graph: 8 of its weight and 4 of its index, and as much again while it is scaled
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,10 +30,12 @@ class Copies:
     """Which rows are equal. Distinct samples have the numbers of their order in the table.
 
     `first` has the first row of every distinct sample, ascending; `sample_of` the number of every row's distinct sample.
+    `kept` says that every row is a node of the graph.
     """
 
     first: np.ndarray
     sample_of: np.ndarray
+    kept: bool = False
 
     @property
     def any(self) -> bool:
@@ -84,10 +91,43 @@ class Copies:
         values = np.concatenate([W.data, np.full(2 * copy.size, weight)])
         return sp.csr_matrix((values, (i, j)), shape=(copy_of.size, copy_of.size))
 
+    def spread(self, W: sp.csr_matrix, own: np.ndarray) -> sp.csr_matrix:
+        """A graph of distinct samples → one of all rows: copies have the edges of their sample, and `own` among themselves."""
+        self.check_size(W)
+        W = self.columns_of_rows(sp.csr_matrix(W + sp.diags(own))[self.sample_of])
+        W.setdiag(0.0)
+        W.eliminate_zeros()
+        W.sort_indices()
+        return W
+
+    def pairs_of_rows(self, pairs: np.ndarray) -> np.ndarray:
+        """Pairs (m, 2) of distinct samples → of their first rows; of all their copies if these are kept."""
+        if not (self.kept and self.any):
+            return self.first[pairs]
+        shape = self.n_distinct, self.n_distinct
+        graph = sp.csr_matrix((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=shape)
+        of_rows = self.columns_of_rows(graph[self.sample_of]).tocoo()
+        return np.sort(np.stack([of_rows.row, of_rows.col], axis=1), axis=1)
+
+    def check_size(self, W: sp.csr_matrix | None = None) -> None:
+        """Raise if the graph of all rows would not fit in memory; without W, if the edges of copies alone would not."""
+        sizes = self.sizes.astype(np.float64)
+        entries = float(sizes @ (sizes - 1.0)) + (0.0 if W is None else float(sizes @ (W.sign() @ sizes)))
+        check_memory(
+            BYTES_PER_ENTRY * entries,
+            f"duplicates='keep' connects all copies with each other, the largest group of which has {int(sizes.max())}: "
+            f"{entries:.3g} entries of the graph need",
+            "Use duplicates='merge'.",
+        )
+
     def columns_of_rows(self, W: sp.csr_matrix) -> sp.csr_matrix:
-        """Rows of weights to the distinct samples → to all rows of the table; copies have none."""
+        """Rows of weights to the distinct samples → to all rows of the table; copies have none, unless they are kept."""
         if not self.any:
             return W
+        if self.kept:
+            n = self.sample_of.size
+            is_copy = sp.csr_matrix((np.ones(n), (self.sample_of, np.arange(n))), shape=(self.n_distinct, n))
+            return sp.csr_matrix(W @ is_copy)
         return sp.csr_matrix((W.data, self.first[W.indices], W.indptr), shape=(W.shape[0], self.sample_of.size))
 
 
@@ -96,17 +136,20 @@ def no_copies(n: int) -> Copies:
     return Copies(np.arange(n), np.arange(n))
 
 
-def distinct_samples(X, metric: str, *, threads: Threads):
+def distinct_samples(X, metric: str, keep: bool = False, *, threads: Threads):
     """(copies, X without them); of a matrix of distances both the rows and the columns of distinct samples are left.
 
-    Allowed edges, the entries of a sparse matrix of distances, are taken as they are given: nothing is merged.
+    Allowed edges, the entries of a sparse matrix of distances, are taken as they are given: nothing is merged. If the copies
+    are to be kept, it raises where the edges among them would not fit in memory.
     """
-    if metric != "precomputed":
-        copies = find_copies(METRICS[metric].prepare(X), threads=threads)
-        return copies, copies.distinct(X)
-    if sp.issparse(X):
+    if metric == "precomputed" and sp.issparse(X):
         return no_copies(X.shape[0]), X
-    copies = find_copies(X, threads=threads)
+    copies = find_copies(X if metric == "precomputed" else METRICS[metric].prepare(X), threads=threads)
+    if keep:
+        copies = replace(copies, kept=True)
+        copies.check_size()
+    if metric != "precomputed":
+        return copies, copies.distinct(X)
     return copies, X[np.ix_(copies.first, copies.first)] if copies.any else X
 
 

@@ -108,7 +108,7 @@ class Edges:
         """
         if local_scale is None:
             return self
-        z = np.empty_like(self.z)
+        z = np.empty_like(self._z.read())  # with the same room to grow
         threads.rows(kernels.scale_edges, self.n, self.indptr, self.indices, self.z, local_scale, z)
         return Edges._sharing(self.indptr, self._indices, _Column(z), self.reach)
 
@@ -183,16 +183,21 @@ def check_no_isolated(edges: Edges) -> None:
 def edges_of_all_pairs(distances: Distances, *, threads: Threads) -> Edges:
     """Every pair of samples is an allowed edge."""
     n = distances.n
-    needed, memory = BYTES_PER_PAIR * float(n) * n, _memory()
-    if needed > memory:
-        raise ValueError(
-            f"All pairs of {n} samples need about {needed / 1e9:.3g} GB of memory, and this machine has "
-            f"{memory / 1e9:.3g} GB. Use neighbors='auto': with complete=True the graph is proven to be the same."
-        )
+    remedy = "Use neighbors='auto': with complete=True the graph is proven to be the same."
+    check_memory(BYTES_PER_PAIR * float(n) * n, f"All pairs of {n} samples need", remedy)
     others = np.arange(n - 1, dtype=np.int32)
     indices = others + (others >= np.arange(n)[:, None])  # row i has all nodes except i
     z = [distances.to_lists(distances.own(np.arange(n)[rows]), indices[rows], threads=threads) for rows in blocks(n, ROWS)]
     return Edges(np.arange(n + 1, dtype=np.int64) * (n - 1), indices.ravel(), np.concatenate(z).ravel(), np.full(n, np.inf))
+
+
+def check_memory(needed: float, what_needs: str, remedy: str) -> None:
+    """Raise if the machine has less than the bytes that are needed."""
+    memory = _memory()
+    if needed > memory:
+        raise ValueError(
+            f"{what_needs} about {needed / 1e9:.3g} GB of memory, and this machine has {memory / 1e9:.3g} GB. {remedy}"
+        )
 
 
 def _memory() -> float:

@@ -54,7 +54,8 @@ class GraphLearner(TransformerMixin, BaseEstimator):
     duplicates : {"merge", "keep"}, default "merge"
         What becomes of copies, rows that are equal. "merge": the graph is learned of the distinct samples, and every further
         copy gets one edge, to the first of its group, of weight δ (or `max_weight`). "keep" is the model to the letter: all
-        copies are connected with each other, whatever θ is. Allowed edges that are given are never merged.
+        copies are connected with each other, whatever θ is (a bridge of `connect` takes all copies of its ends; `locality`
+        looks at distinct samples). It takes the memory of these edges. Allowed edges that are given are never merged.
     locality : float from 0 to 1, optional
         How far θ follows the density of the samples: node i has its own θᵢ, at which it alone would have `n_neighbors`
         neighbours, and the distance of a pair counts (θᵢθⱼ)^(locality/2) times. 0 is the model of the paper, one θ for
@@ -108,7 +109,7 @@ class GraphLearner(TransformerMixin, BaseEstimator):
         distances of nodes that have too few allowed edges).
     solution_ : a `Solution`: the weights before scaling, λ, objective and dual objective, relative gap, status; of the
         distinct samples, in the order of their first rows.
-    n_neighbors_ : the mean number of neighbours reached, of distinct samples.
+    n_neighbors_ : the mean number of neighbours reached, of distinct samples; of all rows with duplicates="keep".
     copy_of_ : array (n,) of the row that each row is a copy of: its own number if it is distinct, or the first of its group.
     group_sizes_ : array (n,) of the number of rows that are equal to each row, itself included.
     n_incomplete_ : nodes without a support certificate. 0 means that the graph is the optimum over all pairs of samples.
@@ -184,9 +185,8 @@ class GraphLearner(TransformerMixin, BaseEstimator):
 
         X may be a memory map of float32 or float64, `np.load(file, mmap_mode="r")`: it is then read a block at a time.
         """
-        model, X = self._checked(X)
-        threads, progress = Threads(self.n_jobs), Progress(self.verbose)
-        copies, X = self._distinct(X, threads, progress)  # what was only checked, and is not the user's, is freed here
+        (model, X), threads, progress = self._checked(X), Threads(self.n_jobs), Progress(self.verbose)
+        copies, X = self._distinct(model, X, threads, progress)  # what was only checked, and is not the user's, is freed here
         distances, found = self._search(model, copies, X, threads, progress)
         return self._learn(model, copies, distances, found, threads, progress)
 
@@ -219,16 +219,18 @@ class GraphLearner(TransformerMixin, BaseEstimator):
             _checks.check_prior(self.prior, X.shape[0], X if self.metric == "precomputed" else None)
         return model, X
 
-    def _distinct(self, X, threads, progress):
+    def _distinct(self, model, X, threads, progress):
         """X → copies, and X without them."""
         with progress.stage("copies") as say:
             if self.metric == "precomputed":
                 X = _checks.check_squared_distances(X)
             _checks.warn_of_table(X, self.metric, getattr(self, "feature_names_in_", None))
-            if self.duplicates == "keep":
+            keep = self.duplicates == "keep"
+            if keep and not _checks.keeps_by_group(self, model):
                 return no_copies(X.shape[0]), X
-            copies, X = distinct_samples(X, self.metric, threads=threads)
-            _checks.check_n_neighbors(self.n_neighbors, copies.n_distinct, copies.n)
+            copies, X = distinct_samples(X, self.metric, keep, threads=threads)
+            if not keep:
+                _checks.check_n_neighbors(self.n_neighbors, copies.n_distinct, copies.n)
             say(f"{copies.n_distinct} distinct samples of {copies.n}")
             return copies, X
 
@@ -261,18 +263,21 @@ class GraphLearner(TransformerMixin, BaseEstimator):
             random_state=self.random_state,
             threads=threads,
             progress=progress,
+            sizes=copies.sizes if copies.kept and copies.any else None,
         )
         return self._keep(copies, distances, model.learn(task), task)
 
     def _keep(self, copies: Copies, distances, learned: Learned, task: Task) -> "GraphLearner":
         """What was learned, as attributes: the graph has all rows again, and is scaled."""
         with task.progress.stage("graph") as say:
-            weights = copies.hung(learned.weights, min(HANGING_WEIGHT, task.max_weight or np.inf))
+            hanging, own = min(HANGING_WEIGHT, task.max_weight or np.inf), learned.own_weights
+            weights = copies.hung(learned.weights, hanging) if own is None else copies.spread(learned.weights, own)
             self.scale_ = scale_factor(weights, self._delta() if self.scale is None else self.scale)
             self.graph_ = weights * self.scale_
             self.n_components_ = count_components(weights)
             self.n_isolated_ = int(np.count_nonzero(np.diff(weights.indptr) == 0))
-            self.n_neighbors_ = learned.weights.nnz / copies.n_distinct
+            counted = weights if copies.kept else learned.weights
+            self.n_neighbors_ = counted.nnz / counted.shape[0]
             say(f"{weights.nnz // 2} edges, {self.n_components_} components")
         self.neighbors_, self.recall_ = task.found.name, task.found.recall
         self.solution_, self.n_incomplete_ = learned.solution, learned.n_incomplete
@@ -280,7 +285,7 @@ class GraphLearner(TransformerMixin, BaseEstimator):
         unit = distances.z_unit ** (1.0 - task.locality)  # the θ of single nodes have the rest
         self.theta_ = None if learned.theta is None else learned.theta / unit
         self.theta_bounds_ = None if learned.theta_bounds is None else learned.theta_bounds.times(1.0 / unit)
-        self.bridges_ = None if learned.bridges is None else copies.first[learned.bridges]
+        self.bridges_ = None if learned.bridges is None else copies.pairs_of_rows(learned.bridges)
         self.copy_of_, self.group_sizes_, self._copies = copies.copy_of, copies.sizes[copies.sample_of], copies
         self.n_iter_ = 0 if learned.solution is None else learned.solution.n_iter
         self.distances_, self._rows, self.seconds_ = distances, learned.rows, task.progress.seconds
@@ -335,7 +340,7 @@ def degree_path(X, n_neighbors: Iterable[int], **parameters) -> list[GraphLearne
     models = [learner._checked(X)[0] for learner in learners]
     model, checked = widest._checked(X)
     threads, progress = Threads(widest.n_jobs), Progress(widest.verbose)
-    copies, checked = widest._distinct(checked, threads, progress)
+    copies, checked = widest._distinct(model, checked, threads, progress)
     distances, found = widest._search(model, copies, checked, threads, progress)
     for learner, own in zip(learners, models, strict=True):
         lists = found.first(learner._width(own))

@@ -25,17 +25,19 @@ class FittedGraph:
 
     `solve_rows(a, threads)` gives λ and weights of new nodes with costs a. θ and λ are those of the problem without a prior,
     whose weights are 1/`ratio` times as large. `local_scale` is what locality multiplies the fitted samples' distances by, or
-    None.
+    None. If fitted samples stand for several rows (`sizes`), it is `solve_rows(a, sizes, threads)`, and weights are those to
+    each of these rows.
     """
 
     distances: Distances
-    solve_rows: Callable[[np.ndarray, Threads], tuple[np.ndarray, np.ndarray]]
+    solve_rows: Callable[..., tuple[np.ndarray, np.ndarray]]
     theta: float
     lam: np.ndarray
     k: int
     locality: float = 0.0
     local_scale: np.ndarray | None = None
     ratio: float = 1.0
+    sizes: np.ndarray | None = None
 
     def rows(self, Q, threads: Threads) -> sp.csr_matrix:
         """Weights (n_new, n) of new samples to the fitted ones.
@@ -69,7 +71,8 @@ class FittedGraph:
                 raise ValueError(f"New sample {row} has no allowed edge: store at least one squared distance in its row.")
             z = z.astype(np.float64) if scales is None else z * scales[0][:, None] * scales[1][lists]
             a = np.where(lists < 0, NEVER, 2.0 * theta * z - lam[lists])
-            new_lam, w = self.solve_rows(a, threads)
+            masses = () if self.sizes is None else (self.sizes[lists].astype(np.float64),)
+            new_lam, w = self.solve_rows(a, *masses, threads)
             is_complete = (new_lam <= 2.0 * theta * cuts) | (width == n)
             for r in np.flatnonzero(is_complete):
                 keep = w[r] > 0.0

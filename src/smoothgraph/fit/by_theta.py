@@ -53,6 +53,8 @@ def learn_by_theta(model: ThetaModel, task: Task) -> Learned:
     """Learn the graph of a model that has a θ."""
     numbering, threads, stage = task.found.numbering, task.threads, task.progress.stage
     distances = task.distances.numbered(numbering)
+    if task.sizes is not None and task.theta is None:
+        _check_attainable(task.n_neighbors, task.sizes)
     prior = None if task.prior is None else numbering.graph_by_node(task.prior)
     with stage("edges") as say:
         edges = task.found.edges(threads=threads)
@@ -65,13 +67,14 @@ def learn_by_theta(model: ThetaModel, task: Task) -> Learned:
         bounds = _theta_bounds(model, task, z)
         theta = task.theta or float(np.sqrt(bounds.lower) * np.sqrt(bounds.upper))  # type: ignore[union-attr]
         most = _largest_theta(task, z[:, 0], theta)
-        theta_range = None if bounds is None else _theta_range(bounds, most)
+        theta_range = None if bounds is None else _theta_range(task, bounds, z[:, 0], most)
         say(f"θ {theta:.6g}" + (f", bounds {bounds.lower:.6g} to {bounds.upper:.6g}" if bounds else ""))
         is_exact = task.found.exact
         task.found.release()  # solving needs the memory
     started, asked = time.perf_counter(), _asked(model, task, distances, prior, is_exact, theta_range)
     with stage("solve") as say:
         support = Support.of(edges, task.width, local_scale, threads=threads)
+        del edges  # with locality the support has other distances
         may_scan = is_exact or not task.connect  # else nodes are scanned once, when the components are connected
         state = solve_certified(replace(asked, say=say), support, theta, may_scan=may_scan)
     if task.connect:
@@ -86,7 +89,7 @@ def _asked(model, task, distances, prior, is_exact, theta_range) -> Asked:
         model=model,
         solver=model.solver(task.threads),
         distances=distances,
-        terms=Terms(task.max_weight, prior, task.prior_strength),
+        terms=Terms(task.max_weight, prior, task.prior_strength, task.node_sizes),
         is_exact=is_exact,
         complete=task.complete,
         tol=task.tol,
@@ -110,6 +113,8 @@ def _theta_bounds(model, task: Task, z) -> ThetaBounds | None:
     z has the squared distances of each node's nearest, as the problem counts them.
     """
     k, n, most = task.n_neighbors, task.distances.n, task.found.most_neighbors
+    if task.sizes is not None:  # bounds of distinct samples, to begin with
+        return None if n == 1 else theta_bounds(z, min(k, n - 1), model.theta_at)
     if task.theta is None and k > most:
         raise ValueError(
             f"n_neighbors={k}, but the allowed edges give a node {most:.4g} neighbours on average at most. Ask for "
@@ -125,12 +130,24 @@ def _theta_bounds(model, task: Task, z) -> ThetaBounds | None:
     return theta_bounds(z, k, model.theta_at)
 
 
+def _check_attainable(k: int, sizes: np.ndarray) -> None:
+    """Raise if copies alone have more neighbours than are wanted. A row without copies has one neighbour at the least."""
+    least = float(np.sum(sizes * np.maximum(sizes - 1.0, 1.0)) / sizes.sum())
+    if least > k or sizes.size == 1:
+        raise ValueError(
+            f"n_neighbors={k}, but with duplicates='keep' a row has {least:.4g} neighbours on average at the least, since "
+            "copies are neighbours whatever θ is. Ask for more neighbours, set theta, or use duplicates='merge'."
+        )
+
+
 def _largest_theta(task: Task, nearest, theta) -> float:
     """The largest θ for which float64 has the digits of every weight. Raises if θ itself is larger.
 
     `nearest` has the squared distance of each node's nearest neighbour, as the problem counts it.
     """
     nearest = np.where(np.isfinite(nearest), nearest, 0.0)  # a node without any neighbour
+    if task.node_sizes is not None:
+        nearest = np.where(task.node_sizes > 1, 0.0, nearest)  # a copy is the nearest
     node = int(np.argmax(nearest))
     most = LARGEST_COST / max(float(nearest[node]), LARGEST_COST * np.finfo(np.float64).tiny)
     if theta <= most:
@@ -149,10 +166,17 @@ def _largest_theta(task: Task, nearest, theta) -> float:
     )
 
 
-def _theta_range(bounds: ThetaBounds, most: float) -> tuple[float, float]:
-    """Where θ is searched for: beyond the bounds of every node alone, nodes no longer change their neighbours."""
+def _theta_range(task: Task, bounds: ThetaBounds, nearest, most: float) -> tuple[float, float]:
+    """Where θ is searched for: beyond the bounds of every node alone, nodes no longer change their neighbours.
+
+    If a sample has m rows, λ and with it θ are smaller by √m at most; and λ of copies is at most 1, so that they have no
+    neighbours but each other once θz > 1 to the nearest other sample.
+    """
     nodes = np.concatenate([bounds.node_lower, bounds.node_upper])
-    return nodes.min() / BEYOND_BOUNDS, min(nodes.max() * BEYOND_BOUNDS, most)
+    least, largest = nodes.min(), nodes.max()
+    if task.sizes is not None:
+        least, largest = least / np.sqrt(task.sizes.max()), max(largest, 1.0 / nearest[nearest > 0.0].min(initial=np.inf))
+    return least / BEYOND_BOUNDS, min(largest * BEYOND_BOUNDS, most)
 
 
 def _warn_of_degree(asked: Asked, state: State) -> None:
@@ -180,10 +204,12 @@ def _learned(model, task: Task, asked: Asked, state: State, bounds, solution: So
         task.locality,
         state.support.local_scale,
         problem.shrink,
+        asked.terms.sizes,
     )
     with task.progress.stage("graph"):
         weights = numbering.graph_by_row(solution.weights)
         solution = replace(solution, weights=weights, dual=numbering.values_by_row(solution.dual))
+        own_weights = None if task.sizes is None else np.minimum(solution.dual, task.max_weight or np.inf)
     return Learned(
         weights,
         solution,
@@ -192,6 +218,7 @@ def _learned(model, task: Task, asked: Asked, state: State, bounds, solution: So
         int(state.failing.size),
         np.sort(numbering.rows(np.stack([bridges.i, bridges.j], axis=1)), axis=1),
         fitted.rows,
+        own_weights,
     )
 
 

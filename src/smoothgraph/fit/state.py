@@ -29,9 +29,12 @@ class Bridges:
         ends = np.concatenate([self.i, self.j]), np.concatenate([self.j, self.i])
         return sp.csr_matrix((np.tile(self.weights, 2), ends), shape=(n, n))
 
-    def degrees(self, n: int) -> np.ndarray | None:
-        """The weight that each node has of them; None if there are none."""
-        return np.bincount(self.i, self.weights, n) + np.bincount(self.j, self.weights, n) if self.count else None
+    def degrees(self, n: int, sizes: np.ndarray | None = None) -> np.ndarray | None:
+        """The weight that each node has of them; None if there are none. Between copies a bridge connects all with all."""
+        if not self.count:
+            return None
+        to_i, to_j = (1.0, 1.0) if sizes is None else (sizes[self.j], sizes[self.i])
+        return np.bincount(self.i, self.weights * to_i, n) + np.bincount(self.j, self.weights * to_j, n)
 
     def chosen(self, those: np.ndarray) -> "Bridges":
         return Bridges(self.i[those], self.j[those], self.weights[those])
@@ -43,11 +46,15 @@ class Bridges:
 
 @dataclass(frozen=True, eq=False)
 class Terms:
-    """What changes the problem besides θ, in units of the graph with δ = 1; `prior` is a graph of the nodes."""
+    """What changes the problem besides θ, in units of the graph with δ = 1; `prior` is a graph of the nodes.
+
+    `sizes` is the number of equal rows that each node stands for, or None: then there is a node for every row.
+    """
 
     max_weight: float | None = None
     prior: sp.csr_matrix | None = None
     prior_strength: float = 0.0
+    sizes: np.ndarray | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,23 +81,21 @@ class Asked:
 
     def problem(self, support: "Support", theta: float, bridges: Bridges):
         """The model's problem on the support at θ."""
-        return self.model.problem(support.counted, theta, self.terms, bridges.degrees(support.counted.n))
+        return self.model.problem(support.edges, theta, self.terms, bridges.degrees(support.edges.n, self.terms.sizes))
 
 
 @dataclass(frozen=True, eq=False)
 class Support:
     """Allowed edges, and what is known of the pairs left out.
 
-    `edges` have the true squared distances and each node's reach; `counted` are the same edges with the distances that the
-    problem counts: times local_scaleᵢ·local_scaleⱼ, which is None without locality. `width` is how long the lists were at
-    first.
+    `edges` have the distances that the problem counts: squared ones times local_scaleᵢ·local_scaleⱼ, which is None without
+    locality. The reach of each node is not scaled. `width` is how long the lists were at first.
 
     Nodes marked `scanned` were compared with every sample: all pairs of one of them and any other node with a (scaled) squared
     distance below scan_limitsᵢ + scan_limitsⱼ are among the edges. Both are None before the first scan.
     """
 
     edges: Edges
-    counted: Edges
     width: int
     local_scale: np.ndarray | None = None
     scanned: np.ndarray | None = None
@@ -98,11 +103,21 @@ class Support:
 
     @classmethod
     def of(cls, edges: Edges, width: int, local_scale: np.ndarray | None = None, *, threads: Threads) -> "Support":
-        return cls(edges, edges.scaled(local_scale, threads=threads), width, local_scale)
+        """The support of edges that have true squared distances."""
+        return cls(edges.scaled(local_scale, threads=threads), width, local_scale)
 
-    def with_edges(self, edges: Edges, threads: Threads) -> "Support":
-        """The support after edges were added to it."""
-        return replace(self, edges=edges, counted=edges.scaled(self.local_scale, threads=threads))
+    def scaled(self, i, j, z):
+        """Squared distances z of the pairs of nodes i and j as the problem counts them."""
+        return z if self.local_scale is None else (z * (self.local_scale[i] * self.local_scale[j])).astype(z.dtype)
+
+    def add_lists(self, nodes, indices, z, reach, *, threads: Threads) -> "Support":
+        """The support after `Edges.add_lists` with true squared distances; its edges are consumed."""
+        z = self.scaled(nodes[:, None], indices, z)
+        return replace(self, edges=self.edges.add_lists(nodes, indices, z, reach, threads=threads))
+
+    def add_pairs(self, i, j, z, *, threads: Threads) -> "Support":
+        """The support after `Edges.add_pairs` with true squared distances; its edges are consumed."""
+        return replace(self, edges=self.edges.add_pairs(i, j, self.scaled(i, j, z), threads=threads))
 
 
 @dataclass(frozen=True)
@@ -141,5 +156,8 @@ class State:
 
 
 def mean_neighbors(point: Point, bridges: Bridges) -> float:
-    """Neighbours per node, bridges included."""
+    """Neighbours per node, bridges included; per row where nodes stand for several rows."""
+    if point.sizes is not None:
+        of_bridges = 2.0 * float(np.sum(point.sizes[bridges.i] * point.sizes[bridges.j]))
+        return (float(np.sum(point.sizes * point.n_neighbors)) + of_bridges) / float(point.sizes.sum())
     return float(point.n_neighbors.mean()) + 2.0 * bridges.count / point.n_neighbors.size

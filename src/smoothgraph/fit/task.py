@@ -21,7 +21,8 @@ class Task:
 
     `distances` are numbered by the rows of the table. `found` are the neighbour lists, or the pairs that are allowed without a
     search; a model releases them when it has its edges. `theta` is None if it is to be found for `n_neighbors`, and goes with
-    the unit of the distances; `max_weight` and `prior` are in units of the graph with δ = 1.
+    the unit of the distances; `max_weight` and `prior` are in units of the graph with δ = 1. `sizes` is the number of rows that
+    each sample stands for, or None: then there is a sample for every row, or copies are merged.
     """
 
     distances: Distances
@@ -40,6 +41,12 @@ class Task:
     random_state: Any
     threads: Threads
     progress: Progress
+    sizes: np.ndarray | None = None
+
+    @property
+    def node_sizes(self) -> np.ndarray | None:
+        """`sizes` by nodes."""
+        return None if self.sizes is None else self.sizes[self.found.numbering.rows(np.arange(self.sizes.size))]
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +54,8 @@ class Learned:
     """What a model made of it, for samples numbered by rows.
 
     `rows(Q, threads)` are the weights of new samples, or None. What a model does not have is None: nearest-neighbour graphs
-    have no solution, no θ and no certificate.
+    have no solution, no θ and no certificate. `own_weights` is the weight of each sample's copies among themselves, if samples
+    stand for several rows.
     """
 
     weights: sp.csr_matrix
@@ -57,3 +65,4 @@ class Learned:
     n_incomplete: int | None = None
     bridges: np.ndarray | None = None
     rows: Callable[[Any, Threads], sp.csr_matrix] | None = None
+    own_weights: np.ndarray | None = None

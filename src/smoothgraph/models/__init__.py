@@ -3,7 +3,8 @@
 A model has a `name`; the parameters of the learner that it `takes`, of those that not every model has; whether it `learns` or
 only weighs lists; `check(metric, neighbors)`, which raises for its own parameters and for what it cannot be combined with;
 `given_theta(alpha, beta)`; and `learn(task)`. It may have a `recommended_locality` and `recommended_connect`, which are 0 and
-False otherwise. A model that has a θ states what `fit.by_theta.ThetaModel` lists and leaves `learn` to that module.
+False otherwise, and may say that it `counts_copies`: samples that stand for several rows (`Task.sizes`). A model that has a θ
+states what `fit.by_theta.ThetaModel` lists and leaves `learn` to that module.
 """
 
 from collections.abc import Callable

@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 
-from smoothgraph._kernels import dual
+from smoothgraph._kernels import dual, groups
 from smoothgraph._kernels.form import Form, form_of
 from smoothgraph.edges import Edges, check_no_isolated
 from smoothgraph.fit.by_theta import learn_by_theta
@@ -35,7 +35,7 @@ class Log(BaseEstimator):
 
     name = "log"
     takes = ("locality", "connect", "theta", "alpha", "beta", "max_weight", "prior")
-    learns = True
+    learns, counts_copies = True, True
     recommended_locality, recommended_connect = 1.0, True  # what did best on the tasks of docs/results.md
 
     def check(self, metric, neighbors) -> None:
@@ -55,18 +55,22 @@ class Log(BaseEstimator):
 
     def problem(self, edges: Edges, theta: float, terms: Terms, fixed: np.ndarray | None) -> "LogProblem":
         prior = None if terms.prior is None else weights_at(terms.prior, edges)
-        return LogProblem(edges, theta, terms.max_weight, prior, terms.prior_strength, fixed)
+        return LogProblem(edges, theta, terms.max_weight, prior, terms.prior_strength, fixed, terms.sizes)
 
     def solver(self, threads: Threads) -> Nodewise:
         return Nodewise(threads)
 
     def row_solver(self, problem: "LogProblem", lam: np.ndarray):
-        return partial(new_rows, upper=problem.upper)
+        return partial(new_rows if problem.sizes is None else new_rows_to_copies, upper=problem.upper)
 
 
 @dataclass(frozen=True, eq=False)
 class LogProblem:
-    """The log model on allowed edges. `prior` has one weight per entry of `edges.indices`, or is None."""
+    """The log model on allowed edges. `prior` has one weight per entry of `edges.indices`, or is None.
+
+    `sizes` is the number of rows that each node stands for, or None. Equal rows have the same λ and, among themselves, weights
+    of min(λ, max_weight): the problem over all rows is one over the distinct samples (`solvers/groups.py`). It has no prior.
+    """
 
     edges: Edges
     theta: float
@@ -74,11 +78,13 @@ class LogProblem:
     prior: np.ndarray | None = None
     prior_strength: float = 0.0
     fixed: np.ndarray | None = None
+    sizes: np.ndarray | None = None
 
     far_cost = FAR
 
     def __post_init__(self):
-        check_no_isolated(self.edges)
+        if self.sizes is None or not (self.sizes > 1).all():
+            check_no_isolated(self.edges)
 
     def solver(self, threads: Threads) -> Nodewise:
         return Nodewise(threads)
@@ -119,8 +125,11 @@ class LogProblem:
 
     @cached_property
     def nearest_costs(self) -> np.ndarray:
-        """2θz of each node's nearest neighbour."""
+        """2θz of each node's nearest neighbour, which is a copy if it has one."""
+        if self.sizes is not None and not self.edges.n_edges:
+            return np.zeros(self.n)
         nearest = np.minimum.reduceat(self.z_hat, self.edges.indptr[:-1]).astype(np.float64)
+        nearest = nearest if self.sizes is None else np.where(self.sizes > 1, 0.0, nearest)
         return 2.0 * self.theta * self.shrink * nearest
 
     def far_offset(self) -> np.ndarray:
@@ -146,4 +155,11 @@ def new_rows(a: np.ndarray, threads: Threads, upper: float | None = None):
     """λ and weights clip((λ − a)/2, 0, upper) of new nodes whose neighbours stay as they are: λ·Σⱼ wⱼ = 1."""
     lam, w = np.empty(len(a)), np.empty(a.shape)
     threads.rows(dual.new_rows, len(a), a, upper, lam, w, least=64)
+    return lam, w
+
+
+def new_rows_to_copies(a: np.ndarray, sizes: np.ndarray, threads: Threads, upper: float | None = None):
+    """The same where the entry aⱼ stands for sizesⱼ equal samples, and wⱼ is the weight to each of them: λ·Σⱼ sizesⱼ·wⱼ = 1."""
+    lam, w = np.empty(len(a)), np.empty(a.shape)
+    threads.rows(groups.new_rows, len(a), a, sizes, np.inf if upper is None else upper, lam, w, least=64)
     return lam, w

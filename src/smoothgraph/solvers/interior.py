@@ -23,7 +23,8 @@ from smoothgraph.solvers.sweeps import mean_psi
 from smoothgraph.solvers.work import Work
 
 MAX_STEPS = 100
-STEP_VISITS, EDGE_VISITS = 1e6, 50.0  # what a step takes in any case and for every edge, in visits of an edge by a sweep
+# What a step takes in any case, for every edge, and for every operation of its factorisation, in visits of an edge by a sweep.
+STEP_VISITS, EDGE_VISITS, FLOP_VISITS = 1e6, 50.0, 0.1
 STEP_SHARE = 0.95  # a step goes this share of the way to where a variable would become 0
 FIRST_TAU = 100.0  # τ at the start
 MAX_IDLE = 10  # steps in a row that do not even halve τ: rounding leaves no more to gain
@@ -38,16 +39,17 @@ def move(problem, point, nodes: np.ndarray, tol: float, work: Work) -> tuple[np.
     """
     upper, two_theta = np.inf if point.form.upper is None else point.form.upper, 2.0 * point.form.theta
     edges, given = _Edges(problem, point, nodes), problem.given[nodes]
+    sizes = None if point.sizes is None else point.sizes[nodes]
     S, z_offset, is_far = edges.S, point.z_offset[nodes], point.z_offset[nodes] > 0.0
     q, x = edges.costs(z_offset), point.lam_shifted[nodes]
     at = _on_the_path(x, 0.5 * (S.T @ x - q), upper, FIRST_TAU)
     best, best_gap, a = (z_offset, x), np.inf, 0.0
     least, idle = np.inf, 0
     for _ in range(MAX_STEPS):
-        step = _Step(S, q, two_theta * z_offset, given, at)
+        step = _Step(edges, q, two_theta * z_offset, given, at)
         if step.failed:
             break
-        work.add(STEP_VISITS + EDGE_VISITS * S.nnz + step.factor.nnz**2 / nodes.size)
+        work.add(STEP_VISITS + EDGE_VISITS * S.nnz + FLOP_VISITS * step.factor.nnz**2 / nodes.size)
         way = step.corrected(0.0 if a > 0.9 else LEAST_CUT, float(a > BLOCKED_SHARE))
         a = min(1.0, STEP_SHARE * step.longest(way))
         at = _Point(*(value + a * change for value, change in zip(at, way, strict=True)))
@@ -57,8 +59,8 @@ def move(problem, point, nodes: np.ndarray, tol: float, work: Work) -> tuple[np.
             before, z_offset = z_offset, np.where(is_far, np.maximum(z_offset + at.x / two_theta, 0.0), 0.0)
             at = at._replace(x=at.x - two_theta * (z_offset - before))
             q = edges.costs(z_offset)
-        degree = given + S @ np.clip(0.5 * (S.T @ at.x - q), 0.0, upper)
-        gap = mean_psi(degree, at.x, two_theta * z_offset)
+        degree = given + edges.sums(np.clip(0.5 * (S.T @ at.x - q), 0.0, upper))
+        gap = mean_psi(degree, at.x, two_theta * z_offset, sizes=sizes)
         if gap < best_gap or best_gap == np.inf:  # rounding may leave a node without weight, and yet this is the way
             best, best_gap = (z_offset, at.x), gap
         tau = np.mean(at.w * at.mu)
@@ -82,7 +84,11 @@ class _Point(NamedTuple):
 
 
 class _Edges:
-    """The edges that touch `nodes`, each once: S (nodes × edges, the ends that move), and what they cost."""
+    """The edges that touch `nodes`, each once: S (nodes × edges, the ends that move), and what they cost.
+
+    A node may stand for several rows (`mass`). An edge then stands for all pairs of rows of its ends (`count`), and a node has
+    an edge to itself, with both ends there, that stands for the pairs of its own rows.
+    """
 
     def __init__(self, problem, point, nodes):
         form, place = point.form, np.full(point.form.n, -1)
@@ -92,14 +98,26 @@ class _Edges:
         entry = np.arange(row.size) + np.repeat(form.begin[nodes] - np.concatenate([[0], np.cumsum(counts)[:-1]]), counts)
         other = form.indices[entry]
         once = (place[other] < 0) | (nodes[row] < other)
-        row, other = row[once], other[once]
+        row, other, z = row[once], other[once], problem.z_hat[entry[once]].astype(np.float64)
+        self.mass: np.ndarray | float = 1.0
+        self.count: np.ndarray | float = 1.0
+        if point.sizes is not None:
+            own = np.flatnonzero(point.sizes[nodes] > 1.0)
+            m = point.sizes[nodes[own]]
+            self.mass = point.sizes[nodes]
+            self.count = np.concatenate([point.sizes[nodes[row]] * point.sizes[other], 0.5 * m * (m - 1.0)])
+            row, other, z = np.append(row, own), np.append(other, nodes[own]), np.append(z, np.zeros(own.size))
         edge, moves = np.arange(row.size), place[other] >= 0
         ends = np.concatenate([row, place[other[moves]]]), np.concatenate([edge, edge[moves]])
         self.S = csr_matrix((np.ones(ends[0].size), ends), shape=(nodes.size, row.size))
-        self.z, self.two_theta = problem.z_hat[entry[once]].astype(np.float64), 2.0 * form.theta
+        self.z, self.two_theta = z, 2.0 * form.theta
         self.row, self.place, self.moves = row, place[other], moves
         self.fixed_offset = point.z_offset[other]
         self.fixed_lam = np.where(moves, 0.0, point.lam_shifted[other])
+
+    def sums(self, w):
+        """What the weights w are to each node, or to one of its rows."""
+        return self.S @ (self.count * w) / self.mass
 
     def costs(self, z_offset):
         """q: 2θz as it counts for the shifted λ of the ends that move, less the shifted λ of those that do not."""
@@ -125,14 +143,14 @@ def _on_the_path(x, t, upper, tau):
 class _Step:
     """The Newton system at one point."""
 
-    def __init__(self, S, q, offset, given, at):
-        self.S, self.at, self.lam = S, at, offset + at.x
+    def __init__(self, edges, q, offset, given, at):
+        self.S, self.edges, self.at, self.lam = edges.S, edges, at, offset + at.x
         self.bounded = np.ndim(at.s) > 0
-        self.degree = given + S @ at.w
-        self.off = q + 2.0 * at.w + at.nu - S.T @ at.x - at.mu  # 0 but for rounding
+        self.degree = given + edges.sums(at.w)
+        self.off = q + 2.0 * at.w + at.nu - self.S.T @ at.x - at.mu  # 0 but for rounding
         self.stiff = at.mu + at.w * (2.0 + at.nu / at.s)
-        self.scale = np.sqrt(self.lam / self.degree)
-        B = diags_array(self.scale) @ S @ diags_array(np.sqrt(at.w / self.stiff))
+        self.scale = np.sqrt(self.lam / self.degree / edges.mass)
+        B = diags_array(self.scale) @ self.S @ diags_array(np.sqrt(edges.count * at.w / self.stiff))
         self.H = (eye_array(self.lam.size) + B @ B.T).tocsc()
         try:
             self.factor = splu(self.H, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
@@ -149,7 +167,7 @@ class _Step:
         goal = tau * max((self.mean_product(first, a) / tau) ** 3, least)
         lower = goal - at.w * at.mu - second * first.w * first.mu
         upper = goal - at.s * at.nu - second * first.s * first.nu if self.bounded else 0.0
-        return self.direction(lower, upper, ones - second * first.x * (self.S @ first.w))
+        return self.direction(lower, upper, ones - second * first.x * self.edges.sums(first.w))
 
     def mean_product(self, way, a):
         """The mean of wμ and sν after going so far."""
@@ -160,7 +178,7 @@ class _Step:
         """Steps that change wμ by `lower`, sν by `upper` and λd by `ones`, to first order."""
         at = self.at
         rest = lower - at.w * (self.off + upper / at.s)
-        right = self.scale * (ones / self.lam - self.S @ (rest / self.stiff))
+        right = self.scale * (self.edges.mass * ones / self.lam - self.S @ (self.edges.count * rest / self.stiff))
         y = self.factor.solve(right)
         y += self.factor.solve(right - self.H @ y)
         dx = self.scale * y

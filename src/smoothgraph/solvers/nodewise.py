@@ -13,10 +13,10 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from smoothgraph._kernels import dual
 from smoothgraph.parallel import Threads
 from smoothgraph.solvers import interior
 from smoothgraph.solvers.conjugate_gradients import conjugate_gradients
+from smoothgraph.solvers.groups import Groups
 from smoothgraph.solvers.problem import Point, Solution, solution_at
 from smoothgraph.solvers.sweeps import Memory, Sweeps, mean_psi
 from smoothgraph.solvers.work import Work
@@ -71,12 +71,13 @@ class Nodewise:
         A solve that was cut short may leave nodes without weight. Each of them gets an edge, so that the graph is feasible and
         its gap is a number.
         """
+        self._memory = Memory()  # the graph needs the room
         last = _last_edges(point)
         if last.count:
             point = _with_edges(point, last)
         energy = point.energy + point.lam_offset * point.degree  # what the distances of the form have less
-        objective = float(energy.sum() - np.log(point.degree).sum()) + problem.constant
-        dual_objective = objective - problem.n * point.gap
+        objective = float(np.sum(point.mass * energy) - np.sum(point.mass * np.log(point.degree))) + problem.constant
+        dual_objective = objective - point.n_rows * point.gap
         # One number cannot hold all digits of a far node's λ. The dual falls steeply where such a λ is too large, and by no
         # more than the share that is taken off where it is too small: so λ is rounded down, and the gap holds for it too.
         lam = point.lam * np.where(point.z_offset > 0.0, 1.0 - ROUNDED_DOWN, 1.0)
@@ -110,9 +111,7 @@ class Nodewise:
     def _ascend(self, problem, tol, max_iter, offset, lam, start=None, changed=None) -> Point:
         sweeps = self._sweeps(problem, offset)
         if lam is None:
-            lam = np.empty(problem.n)
-            self.threads.rows(dual.start_dual, problem.n, sweeps.all_edges, sweeps.offset, lam)
-            sweeps.first_round(lam)
+            lam = sweeps.start()
             n_iter = 1 + sweeps.run(lam, max(tol, COARSE_GAP), max_iter - 1)
         else:
             lam = lam.copy()
@@ -133,6 +132,8 @@ class Nodewise:
         return replace(point, n_iter=n_iter)
 
     def _sweeps(self, problem, offset):
+        if problem.sizes is not None:
+            return Groups(problem, offset, self.threads, self.work)
         return Sweeps(problem, offset, self._memory, self.threads, self.work)
 
     def _is_too_much(self, problem):
@@ -165,12 +166,16 @@ def _counted_anew(point):
 
 
 class _LastEdges(NamedTuple):
-    """One edge (i, j) for each node i without weight: its weight w, and by how much it lies below the cost of the edge."""
+    """One edge (i, j) for each node i without weight: its weight w, and by how much it lies below the cost of the edge.
+
+    j stands for `rows` equal rows, and i has the edge to each of them.
+    """
 
     i: np.ndarray
     j: np.ndarray
     w: np.ndarray
     short: np.ndarray
+    rows: np.ndarray
 
     @property
     def count(self):
@@ -191,18 +196,20 @@ def _last_edges(point):
         missing = form.theta * form.z[row] - 0.5 * (lam[i] + lam[form.indices[row]])
         entries.append(form.begin[i] + int(np.argmin(missing)))
         short.append(float(missing.min()))
-    w = 1.0 / point.lam[nodes]
+    others = form.indices[np.array(entries, np.int64)]
+    rows = np.ones(nodes.size) if point.sizes is None else point.sizes[others]  # such a node has no copies, its neighbour may
+    w = 1.0 / (rows * point.lam[nodes])
     w = w if form.upper is None else np.minimum(w, form.upper)
-    return _LastEdges(nodes, form.indices[np.array(entries, np.int64)], w, np.array(short))
+    return _LastEdges(nodes, others, w, np.array(short), rows)
 
 
 def _with_edges(point, last):
     """The point with these edges. For a weight that λ does not give, the gap has w² + 2·short·w more."""
-    n, cost = point.form.n, last.w**2 + 2.0 * last.short * last.w
-    added = np.bincount(last.i, last.w, n) + np.bincount(last.j, last.w, n)
+    n, cost = point.form.n, last.rows * (last.w**2 + 2.0 * last.short * last.w)
+    added = np.bincount(last.i, last.rows * last.w, n) + np.bincount(last.j, last.w, n)
     degree, energy = point.degree + added, point.energy + point.lam_shifted * added
     energy[last.i] += cost
-    gap = mean_psi(degree, point.lam_shifted, point.lam_offset) + float(cost.sum()) / n
+    gap = mean_psi(degree, point.lam_shifted, point.lam_offset, sizes=point.sizes) + float(cost.sum()) / point.n_rows
     return replace(point, degree=degree, energy=energy, gap=gap)
 
 
@@ -215,7 +222,7 @@ def _moving(problem, point, free, tol):
 
 def _line_search(sweeps, before, step):
     """The point after as much of the step as makes the dual rise."""
-    n, value = sweeps.problem.n, _dual_value(before)
+    n, value = before.n_rows, _dual_value(before)
     t = min(1.0, 0.9 / max(np.max(-step / before.lam), 1e-300))  # λ stays positive
     while t > 1e-3:
         trial = sweeps.evaluate(before.lam_shifted + t * step)
@@ -227,12 +234,22 @@ def _line_search(sweeps, before, step):
 
 
 def _newton_step(point, free, threads):
-    """The step H⁻¹∇D, H = diag(1/λ²) + ½ S_A S_Aᵀ over the edges A strictly between their bounds."""
+    """The step H⁻¹∇D, H = diag(1/λ²) + ½ S_A S_Aᵀ over the edges A strictly between their bounds.
+
+    For nodes that stand for m rows the unknowns are m times λ: then H still has ½ at every edge.
+    """
     indptr, indices = free
     diagonal, gradient = 1.0 / point.lam**2 + 0.5 * np.diff(indptr), 1.0 / point.lam - point.degree
-    return conjugate_gradients((indptr[:-1], indptr[1:], indices), diagonal, gradient, 0.0, CG_ROUNDS, CG_TOL, threads)
+    if point.sizes is not None:
+        n, upper = point.form.n, np.inf if point.form.upper is None else point.form.upper
+        rows_of_others = csr_matrix((np.ones(indices.size), indices, indptr), shape=(n, n)) @ point.sizes
+        rows_of_own = np.where(point.lam < upper, point.sizes - 1.0, 0.0)
+        diagonal = (1.0 / point.lam**2 + rows_of_own + 0.5 * rows_of_others) / point.sizes
+    rows = indptr[:-1], indptr[1:], indices
+    return conjugate_gradients(rows, diagonal, gradient, 0.0, CG_ROUNDS, CG_TOL, threads) / point.mass
 
 
 def _dual_value(point):
     """D(λ) = P(w) − gap, but for constants; from sums that stay finite where a degree is 0."""
-    return np.sum(np.log(point.lam)) + float(np.sum(point.energy - point.degree * point.lam_shifted))
+    energy = point.energy - point.degree * point.lam_shifted
+    return np.sum(point.mass * np.log(point.lam)) + float(np.sum(point.mass * energy))

@@ -47,7 +47,8 @@ class Point:
     """Where a solver is: λ in its stored form, and what the weights at λ are.
 
     `energy` is each node's half of Σₑ 2θzw + w², with the distances of the form. `z_offset` is 0 for a model that has
-    no offsets.
+    no offsets. `sizes` is the number of rows that each node stands for, or None: then nodes are rows. Degree, neighbours and
+    energy are those of one row.
     """
 
     form: Form
@@ -58,6 +59,7 @@ class Point:
     degree: np.ndarray
     n_neighbors: np.ndarray
     energy: np.ndarray
+    sizes: np.ndarray | None = None
 
     @property
     def lam_offset(self) -> np.ndarray:
@@ -68,6 +70,15 @@ class Point:
     def lam(self) -> np.ndarray:
         """λ as the mathematics has it (of the problem without a prior)."""
         return self.lam_shifted + self.lam_offset
+
+    @property
+    def mass(self) -> np.ndarray | float:
+        """What a node counts for in sums over rows."""
+        return 1.0 if self.sizes is None else self.sizes
+
+    @property
+    def n_rows(self) -> int:
+        return self.form.n if self.sizes is None else int(self.sizes.sum())
 
     def on(self, problem: Problem) -> "Point":
         """The same λ on a problem with more edges; the degrees hold as long as none of these has weight."""

@@ -79,6 +79,13 @@ class Sweeps:
         self.pending = np.zeros(self.n, np.bool_)
         self.shift = (-(-self.n // (LANES * WAVES)) - 1).bit_length()  # node i is in block i >> shift
 
+    def start(self) -> np.ndarray:
+        """λ to begin with: that of every node alone, after one sweep."""
+        lam = np.empty(self.n)
+        self.threads.rows(dual.start_dual, self.n, self.all_edges, self.offset, lam)
+        self.first_round(lam)
+        return lam
+
     def first_round(self, lam):
         """A sweep of all nodes over all allowed edges, after which λ is good enough to tell which of them are live."""
         self._look_at_all()
@@ -197,8 +204,12 @@ class Sweeps:
         return nodes
 
 
-def mean_psi(degree, lam_shifted, offset, threads: Threads | None = None) -> float:
-    """The mean of ψ(dλ) over the nodes: the duality gap per node."""
+def mean_psi(degree, lam_shifted, offset, threads: Threads | None = None, sizes: np.ndarray | None = None) -> float:
+    """The mean of ψ(dλ) over the nodes: the duality gap per node; over rows, if nodes stand for `sizes` of them."""
+    if sizes is not None:
+        x = degree * (lam_shifted + offset)
+        with np.errstate(divide="ignore"):  # a degree of 0 makes it inf
+            return float(np.sum(sizes * (x - 1.0 - np.log(x))) / sizes.sum())
     sums = np.empty(GROUPS)
     if threads is None:
         dual.psi_sums(0, GROUPS, degree, lam_shifted, offset, sums)
