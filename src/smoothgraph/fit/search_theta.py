@@ -66,16 +66,16 @@ class _Tries:
     def __init__(self, degree: float, log_range, first_slope: float):
         self.degree, (self.least, self.most), self.first_slope = degree, log_range, first_slope
         self.low, self.high = -np.inf, np.inf
-        self.above: float | None = None  # degrees at low and high
+        self.above: float | None = None  # the nearest degrees seen on both sides of the wanted one
         self.below: float | None = None
         self.seen: list[tuple[float, float]] = []
         self.largest_step = LARGEST_STEP
 
     def add(self, log_theta, reached):
         if reached > self.degree:
-            self.low, self.above = log_theta, reached
+            self.low, self.above = log_theta, reached if self.above is None else min(self.above, reached)
         else:
-            self.high, self.below = log_theta, reached
+            self.high, self.below = log_theta, reached if self.below is None else max(self.below, reached)
         self.seen.append((log_theta, np.log(max(reached, 1e-300) / self.degree)))
 
     @property
