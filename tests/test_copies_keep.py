@@ -11,9 +11,10 @@ import smoothgraph.edges as edges_module
 import smoothgraph.learner as learner_module
 from conftest import blobs, edges_of, relative_l1
 from cvx import all_pairs, solve_log_model
-from smoothgraph import GraphLearner, degree_path
+from smoothgraph import GraphLearner, degree_path, plots
 from smoothgraph.distances import distances_of
 from smoothgraph.edges import edges_of_all_pairs
+from smoothgraph.io.exports import edge_distances
 from smoothgraph.models import LogProblem
 from smoothgraph.parallel import Threads
 from smoothgraph.reference import log as judge
@@ -36,15 +37,9 @@ def over_all_rows(X, theta, max_weight=None):
     return solve(LogProblem(edges, theta * distances.z_unit, max_weight), tol=1e-13)
 
 
-def lam_of_rows(learner):
-    """λ of every row: that of its distinct sample."""
-    sample_of = np.unique(learner.copy_of_, return_inverse=True)[1]
-    return learner.solution_.dual[sample_of]
-
-
 def check_optimal(learner, X, max_weight=np.inf, tol=1e-6):
     """w = clip((λᵢ+λⱼ)/2 − θz, 0, max_weight) for all pairs of rows, and P(w) − D(λ) ≤ n·tol, by the definition."""
-    n, lam, theta = len(X), lam_of_rows(learner), learner.theta_
+    n, lam, theta = len(X), learner.solution_.dual, learner.theta_
     i, j, z = all_pairs(X)
     w = np.asarray(learner.graph_[i, j]).ravel() / learner.scale_
     np.testing.assert_allclose(w, judge.best_weights(lam, i, j, z, theta, max_weight), atol=1e-9 * lam.max())
@@ -62,10 +57,10 @@ def test_groups_have_the_optimum_over_all_rows(theta, max_weight, rng):
     X = with_copies(rng)
     learner = GraphLearner(5, **PAPER, theta=theta, max_weight=max_weight, tol=1e-12).fit(X)
     reference = over_all_rows(X, theta, max_weight)
-    assert learner.solution_.dual.size == len(np.unique(X, axis=0)) < len(X)
+    assert learner.distances_.n == len(np.unique(X, axis=0)) < len(X) == learner.solution_.dual.size
     assert abs(learner.graph_ - reference.weights).max() < 1e-6
     np.testing.assert_allclose(learner.solution_.objective, reference.objective, rtol=1e-9)
-    np.testing.assert_allclose(lam_of_rows(learner), reference.dual, rtol=1e-5)
+    np.testing.assert_allclose(learner.solution_.dual, reference.dual, rtol=1e-5)
     check_optimal(learner, X, np.inf if max_weight is None else max_weight)
 
 
@@ -108,7 +103,7 @@ def test_far_samples_and_copies_together_have_an_optimum(rng):
     degrees = np.asarray(learner.graph_.sum(axis=1)).ravel()
     assert learner.solution_.gap <= 1e-6
     assert learner.n_isolated_ == 0
-    x = degrees * lam_of_rows(learner)
+    x = degrees * learner.solution_.dual
     assert np.mean(x - 1.0 - np.log(x)) <= 2e-6
     reference = over_all_rows(X, 2.0)
     assert abs(learner.solution_.objective - reference.objective) <= 2e-6 * len(X)
@@ -129,7 +124,7 @@ def test_more_copies_than_neighbours_are_refused_with_the_least_degree(rng):
     X = np.concatenate([rng.normal(size=(50, 3)), np.zeros((50, 3))])
     with pytest.raises(ValueError, match=r"n_neighbors=10, but with duplicates='keep' a row has 25 neighbours"):
         GraphLearner(10, duplicates="keep").fit(X)
-    with pytest.raises(ValueError, match="copies are neighbours whatever θ is"):
+    with pytest.raises(ValueError, match="pairs at distance 0 are connected whatever θ is"):
         GraphLearner(3, duplicates="keep").fit(np.ones((9, 2)))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # one group comes in at once, so that the degree jumps
@@ -180,7 +175,7 @@ def test_without_copies_keep_is_merge_to_the_bit(rng):
 def test_new_samples_have_their_weight_to_every_copy(parameters, rng):
     X, new = with_copies(rng, n_distinct=40), rng.normal(size=(12, 3))
     learner = GraphLearner(8, **PAPER, **parameters).fit(X)
-    lam, theta, upper = lam_of_rows(learner), learner.theta_, parameters.get("max_weight", np.inf)
+    lam, theta, upper = learner.solution_.dual, learner.theta_, parameters.get("max_weight", np.inf)
     rows = learner.transform(new)
     assert rows.shape == (12, len(X))
     for x, row in zip(new, rows.toarray(), strict=True):
@@ -200,7 +195,7 @@ def test_bridges_take_all_copies_of_both_ends(rng):
     learner = GraphLearner(6, duplicates="keep", locality=0.0, connect=True).fit(X)
     assert apart.n_components_ > 1 == learner.n_components_
     degrees = np.asarray(learner.graph_.sum(axis=1)).ravel()
-    np.testing.assert_allclose(degrees * lam_of_rows(learner), 1.0, atol=0.05)
+    np.testing.assert_allclose(degrees * learner.solution_.dual, 1.0, atol=0.05)
     assert learner.solution_.gap <= 1e-6
     bridges = {tuple(pair) for pair in learner.bridges_}
     copies = [np.flatnonzero(learner.copy_of_ == first) for first in learner.copy_of_]
@@ -231,7 +226,7 @@ def test_a_path_of_degrees_and_a_scale_work_with_copies(rng):
     for learner in degree_path(X, [5, 12], duplicates="keep", scale="sum"):
         assert learner.n_neighbors_ == pytest.approx(learner.n_neighbors, rel=0.02)
         assert learner.graph_.sum() == pytest.approx(len(X))
-        assert learner.solution_.dual.size == 400
+        assert learner.distances_.n == 400
 
 
 def test_what_has_no_groups_goes_over_all_rows(rng):
@@ -245,9 +240,9 @@ def test_what_has_no_groups_goes_over_all_rows(rng):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             learner = GraphLearner(9, duplicates="keep", locality=0.0, theta=0.5, **parameters).fit(X)
-        assert learner.solution_.dual.size == n
+        assert learner.distances_.n == n
     given = GraphLearner(9, duplicates="keep", theta=0.5, metric="precomputed").fit(sp.csr_matrix(Z + 1.0))
-    assert given.solution_.dual.size == n
+    assert given.distances_.n == n
 
 
 def test_a_solve_that_is_cut_short_says_its_true_gap(rng):
@@ -256,10 +251,29 @@ def test_a_solve_that_is_cut_short_says_its_true_gap(rng):
     with pytest.warns(UserWarning, match="gap"):
         learner = GraphLearner(5, **PAPER, theta=3.0, max_iter=1, tol=1e-12).fit(X)
     i, j, z = all_pairs(X)
-    w, lam, n = np.asarray(learner.graph_[i, j]).ravel(), lam_of_rows(learner), len(X)
+    w, lam, n = np.asarray(learner.graph_[i, j]).ravel(), learner.solution_.dual, len(X)
     objective = judge.objective(w, i, j, z, 3.0, n)
     np.testing.assert_allclose(learner.solution_.objective, objective, rtol=1e-9)
     gap = (objective - judge.dual_objective(lam, i, j, z, 3.0)) / n
     assert np.isfinite(gap)
     np.testing.assert_allclose(learner.solution_.gap, gap, rtol=1e-6)
     assert learner.n_isolated_ == 0
+
+
+def test_distances_of_edges_are_those_of_rows(rng):
+    X = with_copies(rng)
+    learner = GraphLearner(5, **PAPER, theta=0.5).fit(X)
+    stored = edge_distances(learner)
+    rows = np.repeat(np.arange(len(X)), np.diff(stored.indptr))
+    assert stored.nnz == learner.graph_.nnz
+    np.testing.assert_allclose(stored.data, np.linalg.norm(X[rows] - X[stored.indices], axis=1), atol=1e-9)
+
+
+def test_what_does_not_know_copies_says_so(rng):
+    X = with_copies(rng)
+    problem = LogProblem(edges_of(np.unique(X, axis=0), 5), 0.5, sizes=np.unique(X, axis=0, return_counts=True)[1])
+    assert solve(problem).gap <= 1e-6
+    with pytest.raises(ValueError, match="primal_dual"):
+        solve(problem, solver="primal_dual")
+    with pytest.raises(ValueError, match="Convergence cannot be drawn for copies that are kept"):
+        plots.convergence(GraphLearner(5, **PAPER).fit(X))

@@ -80,7 +80,7 @@ def some_prior(n):
         {"prior": some_prior(N), "prior_strength": 2.0},
         {"max_weight": 0.2, "metric": "cosine"},
         {"locality": 0.7},
-        {"connect": True},
+        {"locality": 0.0, "connect": True},
         {"model": "l2"},
         {"model": "soft", "tol": 1e-5},
         {"model": "knn-self-tuning"},

@@ -22,7 +22,9 @@ from smoothgraph.parallel import ROWS, Threads, blocks
 
 HANGING_WEIGHT = 1.0  # the largest weight that the log model gives any pair, and the one that two copies alone have
 COMPARED_AT_ONCE = 16 * ROWS  # rows that are compared with their first copy together
-BYTES_PER_ENTRY = 24  # memory for an entry of a graph: 8 of its weight and 4 of its index, and as much again while it is scaled
+BYTES_PER_ENTRY = (
+    24  # memory for an entry of a graph: 8 of its weight and 4 of its index, and as much again before it is scaled
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,6 +101,12 @@ class Copies:
         W.eliminate_zeros()
         W.sort_indices()
         return W
+
+    def solution_of_rows(self, solution, weights: sp.csr_matrix):
+        """A `Solution` of distinct samples → of all rows, which have these weights, if copies are kept; else as it is."""
+        if not (self.kept and self.any):
+            return solution
+        return replace(solution, weights=weights, dual=solution.dual[self.sample_of])
 
     def pairs_of_rows(self, pairs: np.ndarray) -> np.ndarray:
         """Pairs (m, 2) of distinct samples → of their first rows; of all their copies if these are kept."""

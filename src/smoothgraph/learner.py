@@ -108,7 +108,7 @@ class GraphLearner(TransformerMixin, BaseEstimator):
     theta_, theta_bounds_ : the θ used, and the bounds it started from (a `ThetaBounds`; None with sparse precomputed
         distances of nodes that have too few allowed edges).
     solution_ : a `Solution`: the weights before scaling, λ, objective and dual objective, relative gap, status; of the
-        distinct samples, in the order of their first rows.
+        distinct samples, in the order of their first rows; of all rows with duplicates="keep".
     n_neighbors_ : the mean number of neighbours reached, of distinct samples; of all rows with duplicates="keep".
     copy_of_ : array (n,) of the row that each row is a copy of: its own number if it is distinct, or the first of its group.
     group_sizes_ : array (n,) of the number of rows that are equal to each row, itself included.
@@ -280,14 +280,14 @@ class GraphLearner(TransformerMixin, BaseEstimator):
             self.n_neighbors_ = counted.nnz / counted.shape[0]
             say(f"{weights.nnz // 2} edges, {self.n_components_} components")
         self.neighbors_, self.recall_ = task.found.name, task.found.recall
-        self.solution_, self.n_incomplete_ = learned.solution, learned.n_incomplete
+        self.solution_, self.n_incomplete_ = copies.solution_of_rows(learned.solution, weights), learned.n_incomplete
         self.locality_, self.connect_ = task.locality, task.connect
         unit = distances.z_unit ** (1.0 - task.locality)  # the θ of single nodes have the rest
         self.theta_ = None if learned.theta is None else learned.theta / unit
         self.theta_bounds_ = None if learned.theta_bounds is None else learned.theta_bounds.times(1.0 / unit)
         self.bridges_ = None if learned.bridges is None else copies.pairs_of_rows(learned.bridges)
         self.copy_of_, self.group_sizes_, self._copies = copies.copy_of, copies.sizes[copies.sample_of], copies
-        self.n_iter_ = 0 if learned.solution is None else learned.solution.n_iter
+        self.n_iter_ = 0 if learned.solution is None else max(1, learned.solution.n_iter)  # to find that all is well is one
         self.distances_, self._rows, self.seconds_ = distances, learned.rows, task.progress.seconds
         return self
 

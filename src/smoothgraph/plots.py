@@ -193,6 +193,10 @@ def _only_plain(what, learner):
             raise ValueError(f"{what} can be drawn for {name}={plain!r} only, not for {name}={values[name]!r}: {remedy}.")
     if learner.prior is not None:
         raise ValueError(f"{what} can be drawn without a prior only.")
+    if learner._copies.kept and learner._copies.any:
+        raise ValueError(
+            f"{what} cannot be drawn for copies that are kept: duplicates='merge' learns a graph it can be drawn for."
+        )
     if not learner.distances_.can_search:
         raise ValueError(f"{what} cannot be drawn for given allowed edges: the learner does not keep their distances.")
 

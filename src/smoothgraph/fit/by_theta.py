@@ -22,7 +22,7 @@ from smoothgraph.messages import warn
 from smoothgraph.new_samples import FittedGraph
 from smoothgraph.parallel import Threads
 from smoothgraph.solvers.problem import Solution, Solver
-from smoothgraph.theta import ThetaBounds, node_thetas, theta_bounds
+from smoothgraph.theta import ALL_ZERO, ThetaBounds, node_thetas, theta_bounds
 
 # Largest θz of a node's nearest neighbour. The weights of such a node are near 1/(2θz), and are found from λ near 2θz: with
 # offsets two of the 16 digits that float64 has are left for them.
@@ -133,7 +133,9 @@ def _theta_bounds(model, task: Task, z) -> ThetaBounds | None:
 def _check_attainable(k: int, sizes: np.ndarray) -> None:
     """Raise if copies alone have more neighbours than are wanted. A row without copies has one neighbour at the least."""
     least = float(np.sum(sizes * np.maximum(sizes - 1.0, 1.0)) / sizes.sum())
-    if least > k or sizes.size == 1:
+    if sizes.size == 1:
+        raise ValueError(ALL_ZERO)
+    if least > k:
         raise ValueError(
             f"n_neighbors={k}, but with duplicates='keep' a row has {least:.4g} neighbours on average at the least, since "
             "copies are neighbours whatever θ is. Ask for more neighbours, set theta, or use duplicates='merge'."

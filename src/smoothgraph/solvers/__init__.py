@@ -27,6 +27,8 @@ def solve(
     threads = Threads(n_jobs)
     if solver == "primal_dual" and not hasattr(problem, "z_hat"):
         raise ValueError(f"solver='primal_dual' is for the log model, not for a {type(problem).__name__}: leave it out.")
+    if solver == "primal_dual" and getattr(problem, "sizes", None) is not None:
+        raise ValueError("solver='primal_dual' needs a node for every row, without sizes: use the default solver.")
     if solver == "primal_dual":
         return primal_dual.solve(problem, tol, 50_000 if max_iter is None else max_iter, lam, threads)
     started, own = time.perf_counter(), problem.solver(threads)
