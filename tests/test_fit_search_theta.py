@@ -123,8 +123,10 @@ TIED = {  # samples with equal distances, and a number of neighbours that no gra
 
 @pytest.mark.parametrize(("X", "degree"), TIED.values(), ids=TIED)
 def test_the_degrees_that_a_jump_names_are_those_there_are(X, degree):
-    """Solved at many θ over all pairs: no graph lies between them. The graph has one of them; at the θ of the jump itself, where
-    weights are within the gap of 0, that may be a number which no other θ has.
+    """Solved at many θ over all pairs: no graph lies between them.
+
+    The graph has one of them. At the θ of the jump itself, where weights are within the gap of 0, it may be one that no other
+    θ has.
     """
     with pytest.warns(ConvergenceWarning, match=f"Wanted {degree} neighbours per node") as caught:
         learner = paper_learner(degree).fit(X)
