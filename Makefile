@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 DATA ?=
 TABLES ?=
-K ?= 10
+K ?= 15
 
 .PHONY: demo test test-interop lint types docs bench bench-full zoo reproduce reproduce-small clean
 

@@ -2,9 +2,14 @@
 
 import importlib
 import json
+import re
 from pathlib import Path
 
+from experiments.task_tables import front
+
 HERE = Path(__file__).parent
+FRONT_PAGES = HERE.parent / "README.md", HERE.parent / "docs" / "index.md"
+FRONT_TABLE = re.compile(r"(?<=<!-- tasks -->\n).*?(?=<!-- /tasks -->)", re.DOTALL)
 IMAGES = HERE.parent / "docs" / "images" / "results"
 TARGET = HERE.parent / "docs" / "results.md"
 HEAD = """# What the paper claims, and what we saw
@@ -36,7 +41,11 @@ def write(names):
         if hasattr(modules[name], "table"):
             lines += ["", *modules[name].table(record["numbers"])]
     TARGET.write_text(HEAD + "\n".join(lines) + "\n", encoding="utf-8")
-    print(f"Wrote {TARGET.name}.")
+    if "tasks" in records:
+        text = "\n".join(["", *front(records["tasks"]["numbers"]), "", ""])
+        for page in FRONT_PAGES:
+            page.write_text(FRONT_TABLE.sub(lambda _: text, page.read_text(encoding="utf-8")), encoding="utf-8")
+    print(f"Wrote {TARGET.name}, and the tables of tasks in {' and '.join(page.name for page in FRONT_PAGES)}.")
 
 
 def read(name):

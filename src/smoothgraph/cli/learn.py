@@ -197,7 +197,7 @@ def _number_or_text(text: str | None) -> float | str | None:
 @app.command()
 def demo(
     data: Annotated[Path | None, typer.Argument(help="A table of your own; the digits of scikit-learn if not given.")] = None,
-    n_neighbors: Annotated[int, typer.Option("--n-neighbors", "-k", help="Wanted mean number of neighbours.")] = 10,
+    n_neighbors: Annotated[int, typer.Option("--n-neighbors", "-k", help="Wanted mean number of neighbours.")] = 15,
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder to write to.")] = Path("demo_output"),
 ) -> None:
     """Learn a graph of 1,797 handwritten digits, or of your own table; show, save and draw it.
