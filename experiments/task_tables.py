@@ -98,8 +98,8 @@ def front(numbers):
     yield ""
     yield (
         "Mean error above the best graph of each task, in percentage points: label propagation from five labels per class, and "
-        f"Leiden at the true number of clusters. Against the best opponent *of each task* it loses {len(lost(numbers, chosen))} of "
-        f"{n_tasks} by more than {MARGIN:g} points, the most on {worst}."
+        "Leiden at the true number of clusters. Against the best opponent *of each task* it loses "
+        f"{len(lost(numbers, chosen))} of {n_tasks} by more than {MARGIN:g} points, the most on {worst}."
     )
 
 
