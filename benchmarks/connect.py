@@ -14,11 +14,11 @@ from statistics import median
 from benchmarks import data
 from smoothgraph import GraphLearner
 X = data.some(sys.argv[1], 1_000_000)
-GraphLearner(5, neighbors="approximate", connect=True, random_state=0).fit(X[:30_000])  # loads the kernels
+GraphLearner(5, neighbors="approximate", random_state=0, **data.PAPER | {"connect": True}).fit(X[:30_000])  # loads the kernels
 plain, connected = [], []
 for _ in range(int(sys.argv[2])):
-    plain.append(GraphLearner(5, random_state=0).fit(X).seconds_["solve"])
-    learner = GraphLearner(5, connect=True, random_state=0).fit(X)
+    plain.append(GraphLearner(5, random_state=0, **data.PAPER).fit(X).seconds_["solve"])
+    learner = GraphLearner(5, random_state=0, **data.PAPER | {"connect": True}).fit(X)
     connected.append(learner.seconds_["solve"] + learner.seconds_["connect"])
 print(json.dumps({
     "solve_seconds": median(plain),

@@ -9,6 +9,8 @@ from smoothgraph.distances import distances_of
 from smoothgraph.neighbors import find_neighbors
 from smoothgraph.parallel import Threads
 
+# The paper's own graph: one θ for all nodes, no bridges, and copies as the model has them.
+PAPER = {"locality": 0.0, "connect": False, "duplicates": "keep"}
 BLOCK, NOISE = 100_000, np.float32(0.05)  # rows that are generated at a time, and their noise
 
 

@@ -18,7 +18,7 @@ N = 10_000
 def run():
     X = data.some("mnist", N)
     everything = edges_of_all_pairs(distances_of(X), threads=Threads())
-    for learner in degree_path(X, [5, 10, 20], neighbors="exact", tol=1e-12):
+    for learner in degree_path(X, [5, 10, 20], neighbors="exact", tol=1e-12, **data.PAPER):
         start = time.perf_counter()
         full = solve(LogProblem(everything, learner.theta_), tol=1e-12)
         seconds = time.perf_counter() - start

@@ -2,8 +2,8 @@
 How fast it converges
 =====================
 
-The relative duality gap of the paper's model after each round, for the default solver and for the paper's primal-dual scheme. The mean squared error
-of the weights is at most the gap.
+The relative duality gap of the paper's model after each round, for the default solver and for the paper's primal-dual scheme.
+The mean squared error of the weights is at most the gap.
 """
 
 import matplotlib.pyplot as plt

@@ -2,9 +2,9 @@
 Where θ comes from
 ==================
 
-One node alone has k neighbours for θ in an interval (Theorem 3 of the paper). The band is the mean interval over the nodes. With
-one θ for all nodes, as in the paper, the learner starts from its middle and ends at the θ that gives the whole graph the wanted
-degree.
+One node alone has k neighbours for θ in an interval (Theorem 3 of the paper). The band is the mean interval over the nodes. The
+paper has one θ for all nodes: the learner starts from the middle of the band, and ends at the θ that gives the whole graph the
+wanted degree.
 """
 
 import matplotlib.pyplot as plt

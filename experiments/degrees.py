@@ -1,6 +1,6 @@
 """Requested against obtained degree on the spherical maps (Figure 7): with the bounds alone, and with landing."""
 
-from experiments.common import Claim, nearest, spherical
+from experiments.common import PAPER, Claim, nearest, spherical
 from smoothgraph import GraphLearner, degree_path
 
 TITLE = "Requested and obtained degree, spherical maps (simulated)"
@@ -16,7 +16,7 @@ SIZES = {
 def run(side, n_maps, nside, degrees):
     X = spherical(side, n_maps, nside)
     lists = nearest(X, 3 * max(degrees))
-    landed = degree_path(X, degrees, neighbors=lists)
+    landed = degree_path(X, degrees, neighbors=lists, **PAPER)
     alone = [as_the_paper(X, one, lists) for one in landed]
     obtained = [one.n_neighbors_ for one in landed]
     return {"n": len(X), "signals": X.shape[1], "requested": degrees, "bounds": alone, "landing": obtained}
@@ -25,7 +25,7 @@ def run(side, n_maps, nside, degrees):
 def as_the_paper(X, landed, lists):
     """The degree with θ from the bounds and three times as many neighbours allowed as are wanted."""
     theta = (landed.theta_bounds_.lower * landed.theta_bounds_.upper) ** 0.5
-    return GraphLearner(landed.n_neighbors, theta=theta, neighbors=lists, complete=False).fit(X).n_neighbors_
+    return GraphLearner(landed.n_neighbors, theta=theta, neighbors=lists, complete=False, **PAPER).fit(X).n_neighbors_
 
 
 def draw(numbers):

@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.spatial import procrustes
 
-from experiments.common import Claim, graphs, search, spherical
+from experiments.common import PAPER, Claim, graphs, search, spherical
 from smoothgraph import GraphLearner, degree_path, spectral_embedding
 
 TITLE = "Manifold recovery, spherical maps (simulated)"
@@ -47,10 +47,11 @@ def run(side, n_maps, nside, detail):
 
 def near_degree(X, model, degree, lists):
     """A learned graph of that mean degree. Whole numbers can be asked for: θ is searched between the two next to it."""
-    low, high = (one.theta_ for one in degree_path(X, [int(degree) + 1, int(degree)], model=model, neighbors=lists))
+    fixed = {"model": model, "neighbors": lists, **PAPER}
+    low, high = (one.theta_ for one in degree_path(X, [int(degree) + 1, int(degree)], **fixed))
     for _ in range(5):
         theta = (low * high) ** 0.5
-        learner = GraphLearner(int(degree) + 1, model=model, theta=theta, neighbors=lists).fit(X)
+        learner = GraphLearner(int(degree) + 1, theta=theta, **fixed).fit(X)
         low, high = (theta, high) if learner.n_neighbors_ > degree else (low, theta)
     return learner.n_neighbors_, learner.graph_
 

@@ -28,6 +28,18 @@ def remedied(X):
         yield without_far_edges(W, P, lists.indices)
 
 
+def on_distinct(X, make):
+    """Graphs that `make` makes of the distinct samples; copies hang on the first of them, as in the learner."""
+    _, first, group = np.unique(X, axis=0, return_index=True, return_inverse=True)
+    original = first[group.ravel()]  # for every sample the first one that is equal to it
+    nodes, copies = np.unique(first), np.flatnonzero(original != np.arange(len(X)))
+    for W in make(X[nodes]):
+        W = W.tocoo()
+        rows, columns = np.concatenate([nodes[W.row], copies]), np.concatenate([nodes[W.col], original[copies]])
+        W = sp.csr_matrix((np.concatenate([W.data, np.ones(copies.size)]), (rows, columns)), shape=(len(X), len(X)))
+        yield W.maximum(W.T).tocsr()
+
+
 def alone(lists, k):
     """The weights that each sample takes alone with k neighbours, each row scaled to the sum 1: not symmetric."""
     z, near = lists.distances.astype(float), lists.indices[:, :k]

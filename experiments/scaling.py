@@ -4,7 +4,7 @@ from functools import partial
 
 import numpy as np
 
-from experiments.common import FEW, PROJECTED, Claim, core_seconds, kept
+from experiments.common import FEW, PAPER, PROJECTED, Claim, core_seconds, kept
 from smoothgraph import GraphLearner, datasets
 from smoothgraph.distances import distances_of
 from smoothgraph.edges import edges_of_all_pairs
@@ -47,9 +47,9 @@ COLOURS = {
 def run(words, counts, most=None):
     X, rows = datasets.words().X, datasets.molecules().X
     models = {
-        "A-NN": lambda X: GraphLearner(K, model="knn", random_state=0).fit(X),
-        "ours (log)": lambda X: GraphLearner(K, random_state=0).fit(X),
-        "log, all pairs": partial(original, theta=GraphLearner(K).fit(X[:500]).theta_),
+        "A-NN": lambda X: GraphLearner(K, model="knn", random_state=0, **PAPER).fit(X),
+        "ours (log)": lambda X: GraphLearner(K, random_state=0, **PAPER).fit(X),
+        "log, all pairs": partial(original, theta=GraphLearner(K, **PAPER).fit(X[:500]).theta_),
         "soft, scaled": lambda X: daitch(X, "soft", complete=False),
         "hard, scaled": lambda X: daitch(X, "hard", complete=False),
         "soft": lambda X: daitch(X, "soft", complete=True),
@@ -81,7 +81,7 @@ def original(X, theta):
 
 
 def daitch(X, model, complete):
-    return GraphLearner(K, model=PROJECTED[model], **(FEW | {"complete": complete})).fit(X)
+    return GraphLearner(K, model=PROJECTED[model], **(PAPER | FEW | {"complete": complete})).fit(X)
 
 
 def slope(points):

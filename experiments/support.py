@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from experiments.common import Claim, images, kept
+from experiments.common import PAPER, Claim, images, kept
 from smoothgraph import GraphLearner
 from smoothgraph.distances import distances_of
 from smoothgraph.fit.solve_certified import solve_certified
@@ -44,8 +44,8 @@ def run(n, ks, ratios, n_runs):
 def one_run(n, seed, k, ratios):
     """Errors over r; the error of the certified graph, and the edges it was allowed in the end."""
     X = images("mnist", n, seed)[0].astype(np.float64)
-    full = GraphLearner(k, neighbors="all", tol=TOL).fit(X)
-    fixed = {"theta": full.theta_, "neighbors": "exact", "tol": TOL}
+    full = GraphLearner(k, neighbors="all", tol=TOL, **PAPER).fit(X)
+    fixed = {"theta": full.theta_, "neighbors": "exact", "tol": TOL, **PAPER}
     restricted = [GraphLearner(k, oversampling=r, complete=False, **fixed).fit(X).graph_ for r in ratios]
     distances, threads = distances_of(X), Threads()
     edges = find_neighbors(distances, 3 * k, "exact", threads=threads).edges(threads=threads)

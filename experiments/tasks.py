@@ -37,7 +37,7 @@ from experiments.decision import (
     tasks_of,
 )
 from experiments.labelled import SETS, kind, load
-from experiments.remedies import REMEDIES, far_samples, far_weight, remedied
+from experiments.remedies import REMEDIES, far_samples, far_weight, on_distinct, remedied
 from experiments.task_tables import SHOWN, table
 from smoothgraph import label_propagation
 from smoothgraph.optional import need
@@ -97,9 +97,10 @@ def scores(name, n, n_draws, n_seeds):
 def candidates(X, kind):
     """(method, graph) of everything that is compared."""
     for (locality, connect), methods in OURS.items():
-        found = learned(X, list(methods), locality=locality, connect=connect)
-        yield from zip(methods.values(), found, strict=True)
-    yield from zip(DENSER.values(), learned(X, list(DENSER), locality=1.0, connect=True), strict=True)
+        for method, (_, W) in zip(methods.values(), learned(X, methods, locality, connect), strict=True):
+            yield method, W
+    for method, (_, W) in zip(DENSER.values(), learned(X, DENSER, 1.0, True), strict=True):
+        yield method, W
     yield from zip(chain(*REMEDIES.values()), on_distinct(X, remedied), strict=True)
     length = matched_length(X)
     for name, model in MODELS.items():
@@ -112,21 +113,9 @@ def candidates(X, kind):
         yield from scanpy_graphs(X)
 
 
-def learned(X, ks, **parameters):
-    """Log graphs of the samples, one for each k."""
-    return on_distinct(X, lambda distinct: (W for _, W in graphs(distinct, "log", ks, n_jobs=1, **parameters)))
-
-
-def on_distinct(X, make):
-    """Graphs that `make` makes of the distinct samples; further copies hang on the first by an edge of weight 1."""
-    _, first, group = np.unique(X, axis=0, return_index=True, return_inverse=True)
-    original = first[group.ravel()]  # for every sample the first one that is equal to it
-    nodes, copies = np.unique(first), np.flatnonzero(original != np.arange(len(X)))
-    for W in make(X[nodes]):
-        W = W.tocoo()
-        rows, columns = np.concatenate([nodes[W.row], copies]), np.concatenate([nodes[W.col], original[copies]])
-        W = sp.csr_matrix((np.concatenate([W.data, np.ones(copies.size)]), (rows, columns)), shape=(len(X), len(X)))
-        yield W.maximum(W.T).tocsr()
+def learned(X, ks, locality, connect):
+    """[(mean degree, graph)] of the log model."""
+    return graphs(X, "log", list(ks), locality=locality, connect=connect, n_jobs=1)
 
 
 def matched_length(X):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from experiments.common import Claim, images
+from experiments.common import PAPER, Claim, images
 from smoothgraph import GraphLearner, solve_one_node, theta_bounds
 
 TITLE = "Bounds of θ against measured sparsity"
@@ -70,7 +70,7 @@ def measure(X, ks):
     for k in ks:
         lower, upper = theta_bounds(nearest, k)[:2]
         theta = float(np.sqrt(lower * upper))
-        learner = GraphLearner(k, metric="precomputed", theta=theta).fit(Z)
+        learner = GraphLearner(k, metric="precomputed", theta=theta, **PAPER).fit(Z)
         rows.append({"k": k, "lower": lower, "upper": upper, "theta": theta, "measured": learner.n_neighbors_})
     return rows
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from experiments.common import Claim
+from experiments.common import PAPER, Claim
 from smoothgraph import GraphLearner, datasets, plots
 from smoothgraph.uses import hops
 
@@ -26,9 +26,9 @@ def run(n, words, k):
     X, names = data.X[:n], data.names[:n]
     # Made symmetric, lists of k − 2 neighbours give about k per word.
     learners = {
-        "A-NN": GraphLearner(k - 2, model="knn-gaussian", neighbors="approximate", random_state=0),
-        "k-NN": GraphLearner(k - 2, model="knn-gaussian", neighbors="exact"),
-        "log": GraphLearner(k),
+        "A-NN": GraphLearner(k - 2, model="knn-gaussian", neighbors="approximate", random_state=0, **PAPER),
+        "k-NN": GraphLearner(k - 2, model="knn-gaussian", neighbors="exact", **PAPER),
+        "log": GraphLearner(k, **PAPER),
     }
     numbers = {"n": n}
     for name, learner in learners.items():

@@ -154,8 +154,8 @@ def test_copies_that_are_kept_are_connected_with_each_other(rng):
     """At distance 0 a pair has weight (λᵢ+λⱼ)/2, whatever θ is."""
     X = np.repeat(rng.normal(size=(30, 3)), 3, axis=0)
     learner = paper_learner(4, theta=1.0, tol=1e-10).fit(X)
-    np.testing.assert_array_equal(learner.copy_of_, np.arange(90))
-    np.testing.assert_array_equal(learner.group_sizes_, 1)
+    np.testing.assert_array_equal(learner.copy_of_, np.repeat(np.arange(0, 90, 3), 3))
+    np.testing.assert_array_equal(learner.group_sizes_, 3)
     lam = learner.solution_.dual
     for i, j in ((0, 1), (0, 2), (87, 89)):
         assert learner.graph_[i, j] == pytest.approx(0.5 * (lam[i] + lam[j]), rel=1e-6)

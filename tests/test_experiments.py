@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from smoothgraph import GraphLearner
 from smoothgraph.datasets import files, sources
 
 ROOT = Path(__file__).parent.parent
@@ -113,17 +114,16 @@ def test_five_labels_of_every_class_are_drawn_the_same_for_every_method(rng):
         assert np.bincount(given[given >= 0]).tolist() == [5] * 4
 
 
-def test_copies_hang_on_the_first_of_their_group(rng):
+def test_copies_hang_on_the_first_of_their_group_as_in_the_learner(rng):
     distinct = rng.normal(size=(60, 4)).astype(np.float32)
-    rows = rng.permutation(np.concatenate([np.arange(60), np.repeat([3, 5], 20)]))
-    (W,) = experiment("tasks").learned(distinct[rows], [5], locality=1.0, connect=True)
-    (alone,) = experiment("tasks").learned(distinct, [5], locality=1.0, connect=True)
-    first = np.array([np.flatnonzero(rows == row)[0] for row in range(60)])
-    assert abs(W - W.T).nnz == 0
-    assert abs(W[first][:, first] - alone).max() < 1e-3  # as near as two orders of the nodes come at the default gap
-    for copy in np.setdiff1d(np.arange(len(rows)), first):
-        assert W[copy].indices.tolist() == [first[rows[copy]]]
-        assert W[copy].data.tolist() == [1.0]
+    X = rng.permutation(np.concatenate([distinct, distinct[3:5].repeat(20, axis=0)]))
+
+    def learned(samples):
+        return [GraphLearner(5, locality=1.0, connect=True).fit(samples).graph_]
+
+    (hung,), (whole,) = experiment("remedies").on_distinct(X, learned), learned(X)
+    assert hung.nnz == whole.nnz
+    assert abs(hung - whole).max() < 1e-6
 
 
 def test_clusters_that_are_components_are_found(rng):

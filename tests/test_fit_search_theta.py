@@ -1,12 +1,14 @@
 """θ for a wanted degree: reached from any start, kept where it is given, given up where no θ has it."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
-from conftest import asked_for, blobs, edges_of, support_of
-from smoothgraph.fit.search_theta import search_theta
+from conftest import asked_for, blobs, edges_of, paper_learner, support_of
+from smoothgraph.fit.search_theta import MAX_SOLVES, search_theta
 from smoothgraph.fit.state import Bridges, mean_neighbors
 from smoothgraph.models import L2, LogProblem
 from smoothgraph.solvers import solve
@@ -59,17 +61,19 @@ def test_bridges_count_as_neighbours(rng):
     assert mean_neighbors(point, bridges) == pytest.approx(5, rel=0.006)
 
 
+class Counting:
+    """A solver that counts how often it is asked: once per θ tried."""
+
+    def __init__(self, solver):
+        self.solver, self.solves = solver, 0
+
+    def ascend(self, *arguments):
+        self.solves += 1
+        return self.solver.ascend(*arguments)
+
+
 def test_a_wider_tolerance_takes_fewer_solves(rng):
-    """The solver is asked once per θ tried."""
     X = blobs(600, 3, rng)
-
-    class Counting:
-        def __init__(self, solver):
-            self.solver, self.solves = solver, 0
-
-        def ascend(self, *arguments):
-            self.solves += 1
-            return self.solver.ascend(*arguments)
 
     def solves(degree_tol):
         asked = asked_for(X, degree=7)
@@ -97,3 +101,75 @@ def test_a_degree_that_no_theta_has_ends_at_the_nearest(rng):
     assert mean_neighbors(point, NO_BRIDGES) == 2.0
     _, point = search(X, 3, 1.0, degree=2.8)
     assert mean_neighbors(point, NO_BRIDGES) == 3.0
+
+
+# --- jumps ----------------------------------------------------------------------------------------------------------------
+
+
+def lattice(side, dimensions):
+    return np.stack(np.meshgrid(*[np.arange(float(side))] * dimensions), axis=-1).reshape(-1, dimensions)
+
+
+TIED = {  # samples with equal distances, and a number of neighbours that no graph of them has
+    "all equally far": (np.eye(64), 5),
+    "all equally far, more wanted": (np.eye(64), 20),
+    "square": (lattice(2, 2), 1),
+    "cube": (lattice(2, 3), 4),
+    "cube, more wanted": (lattice(2, 3), 5),
+    "grid, fewest": (lattice(8, 2), 3),
+    "grid": (lattice(8, 2), 6),
+}
+
+
+@pytest.mark.parametrize(("X", "degree"), TIED.values(), ids=TIED)
+def test_the_degrees_that_a_jump_names_are_those_there_are(X, degree):
+    """Solved at many θ over all pairs: no graph lies between them.
+
+    The graph has one of them. At the θ of the jump itself, where weights are within the gap of 0, it may be one that no other
+    θ has.
+    """
+    with pytest.warns(ConvergenceWarning, match=f"Wanted {degree} neighbours per node") as caught:
+        learner = paper_learner(degree).fit(X)
+    (text,) = [str(warning.message) for warning in caught]
+    named = [float(number.rstrip(".")) for number in re.findall(r"[\d.]+", text.split(":")[1])]
+    below, above = named if "between" in text else (-np.inf, named[0]) if "fewest" in text else (named[0], np.inf)
+    assert below < degree < above
+    assert any(learner.n_neighbors_ == pytest.approx(number, abs=1e-3) for number in named)
+    near = learner.theta_ * np.exp(np.linspace(-0.02, 0.02, 41))
+    far = learner.theta_ * np.geomspace(1e-3, 1e3, 25)
+    solved = [paper_learner(degree, theta=theta, neighbors="all", tol=1e-10).fit(X) for theta in np.sort([*near, *far])]
+    degrees = np.array([graph.n_neighbors_ for graph in solved])
+    assert not np.any((degrees > below + 1e-3) & (degrees < above - 1e-3))
+    if "between" not in text:
+        assert np.abs(degrees - named[0]).min() < 1e-3
+
+
+@pytest.mark.parametrize("start", [1e-3, 1.0, 1e3])
+@pytest.mark.parametrize(("X", "degree"), TIED.values(), ids=TIED)
+def test_a_jump_is_found_in_few_solves(X, degree, start):
+    asked = asked_for(X, degree=degree, theta_range=(1e-4, 1e4))
+    asked = replace(asked, solver=Counting(asked.solver))
+    options = {"bridges": NO_BRIDGES, "gap": 1e-6, "degree_tol": 0.006}
+    _, point, jump = search_theta(asked, support_of(X, len(X) - 1), start, **options)
+    assert asked.solver.solves < MAX_SOLVES == 40
+    reached = mean_neighbors(point, NO_BRIDGES)
+    if jump is None:  # at the θ of the jump itself some weights are within the gap of 0, on either side of it
+        assert reached == pytest.approx(degree, rel=0.006)
+        return
+    assert reached in (jump.below, jump.above)
+    assert jump.below is None or jump.below < degree
+    assert jump.above is None or jump.above > degree
+
+
+def test_a_degree_that_is_reached_is_no_jump(rng):
+    X = blobs(600, 3, rng)
+    options = {"bridges": NO_BRIDGES, "gap": 1e-6, "degree_tol": 0.006}
+    assert search_theta(asked_for(X, degree=7), support_of(X, 30), 1.0, **options)[2] is None
+
+
+def test_more_neighbours_than_the_allowed_edges_give_are_a_jump_at_the_end(rng):
+    X = blobs(100, 3, rng)
+    asked = asked_for(X, degree=50, theta_range=(1e-6, 1e3))
+    _, point, jump = search_theta(asked, support_of(X, 5), 1.0, bridges=NO_BRIDGES, gap=1e-6, degree_tol=0.006)
+    assert jump.above is None
+    assert str(jump) == f"the most that any θ gives are about {mean_neighbors(point, NO_BRIDGES):.4g}"

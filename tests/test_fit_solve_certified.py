@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from sklearn.exceptions import ConvergenceWarning
 
 from conftest import asked_for, blobs, edges_of, relative_l1, support_of
 from smoothgraph.fit import certify
@@ -133,6 +132,7 @@ def test_it_says_where_it_is(rng):
 def test_a_degree_that_ties_forbid_is_said():
     grid = np.stack(np.meshgrid(np.arange(40.0), np.arange(40.0)), axis=-1).reshape(-1, 2)
     twice = np.concatenate([grid, grid])
-    with pytest.warns(ConvergenceWarning, match="Wanted 6 neighbours"):
-        state = solve_certified(asked_for(twice, degree=6), support_of(twice, 18), 1.0)
-    assert abs(mean_neighbors(state.point, state.bridges) - 6) > 0.06
+    state = solve_certified(asked_for(twice, degree=6), support_of(twice, 18), 1.0)
+    reached = mean_neighbors(state.point, state.bridges)
+    assert abs(reached - 6) > 0.06
+    assert state.jump.below <= reached <= state.jump.above  # at the jump itself rounding decides on some edges

@@ -167,15 +167,3 @@ def test_a_range_of_rows_is_part_of_all_rows(rng, cuts):
         dual.evaluate(first, last, form, given, lam, *parts)
     for part, whole in zip(parts, evaluated(form, given, lam), strict=True):
         np.testing.assert_array_equal(part, whole)
-
-
-@settings(max_examples=100, deadline=None)
-@given(st.integers(0, 2**32 - 1), st.integers(1, 30), st.floats(0.0, 3.0))
-def test_largest_partners_are_those_of_all_that_come_before(seed, n, spread):
-    rng = np.random.default_rng(seed)
-    lam, scale = (np.exp(spread * rng.normal(size=n)) for _ in range(2))
-    order = np.argsort(lam / scale**2, kind="stable")
-    found = dual.largest_partners(order, scale, lam)
-    for place, i in enumerate(order):
-        partners = order[: place + 1]
-        assert found[i] == pytest.approx(np.max((lam[i] + lam[partners]) / scale[partners]), rel=1e-9)

@@ -263,7 +263,11 @@ def test_duplicates_make_a_graph_without_nan(rng):
         (np.eye(5), {"n_neighbors": 0}, "n_neighbors=0"),
         (np.eye(5), {"n_neighbors": 2.5}, "n_neighbors=2.5"),
         (np.ones((30, 3)), {"n_neighbors": 3}, r"n_neighbors=3 .* distinct samples, n_samples = 1 \(of 30 rows"),
-        (np.ones((30, 3)), {"n_neighbors": 3, "duplicates": "keep"}, "All distances .* are 0, .*duplicates='merge'"),
+        (
+            np.ones((30, 3)),
+            {"n_neighbors": 3, "duplicates": "keep"},
+            "All distances .* are 0, .*duplicates='merge'",
+        ),
         (np.eye(5), {"duplicates": "drop"}, "duplicates='drop' is not known: use 'merge' or 'keep'"),
         (np.eye(5), {"metric": "manhattan"}, "'manhattan'"),
         (np.eye(5), {"theta": -1.0}, "theta=-1.0"),

@@ -1,13 +1,15 @@
 """The log model: CVXPY, the definition of its objective and dual, and the paper's theorems judge what is learned."""
 
+import cvxpy as cp
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.exceptions import ConvergenceWarning
 
 from conftest import at_edges, blobs, edges_of, paper_learner, relative_l1
-from cvx import all_pairs, solve_log_model
+from cvx import all_pairs, incidence, solve_accurately, solve_log_model
 from smoothgraph import GraphLearner, Status
 from smoothgraph.models import Log, LogProblem
 from smoothgraph.reference import log as judge
@@ -186,3 +188,68 @@ def test_outliers_that_have_only_outliers_near_them():
     degrees = np.asarray(learner.graph_.sum(axis=1)).ravel()
     assert degrees.min() < 1e-6 * degrees.max()
     np.testing.assert_allclose(degrees * learner.solution_.dual, 1.0, atol=0.02)
+
+
+# --- distances of any size, and solves that are cut short -----------------------------------------------------------------
+
+LARGE = {  # samples for which θz is up to 10¹³ at α = β = 1
+    "sixteen-bit counts of 30 sensors": np.random.default_rng(3).integers(-(2**15), 2**15, size=(30, 2000)).astype(float),
+    "normal times 1e5": 1e5 * np.random.default_rng(2).normal(size=(40, 50)),
+}
+
+
+@pytest.mark.parametrize("X", LARGE.values(), ids=LARGE)
+def test_the_gap_is_that_of_the_distances_as_they_are(X):
+    """Over all pairs, in NumPy; each term has the error that rounding leaves of (λᵢ+λⱼ)/2 − θz."""
+    learner = GraphLearner(10, alpha=1.0, beta=1.0).fit(X)
+    lam, W = learner.solution_.dual, learner.graph_.toarray()
+    i, j, z = all_pairs(X)
+    t, w, x = 0.5 * (lam[i] + lam[j]) - z, W[i, j], W.sum(axis=1) * lam
+    rounding = 1e-13 * z
+    t = np.clip(w, t - rounding, t + rounding)
+    terms = np.where(t >= 0, (w - t) ** 2, w**2 + 2 * np.abs(t) * w)
+    assert ((x - 1 - np.log(x)).sum() + terms.sum()) / len(X) <= learner.tol
+    assert learner.solution_.gap <= learner.tol
+    assert learner.n_incomplete_ == learner.n_isolated_ == 0
+
+
+@pytest.mark.parametrize("X", LARGE.values(), ids=LARGE)
+def test_a_general_solver_finds_the_same_objective_of_large_distances(X):
+    """In units of the mean distance, where a general solver has digits: w = v/u, so that P(w) = P(v) + n·log u."""
+    learner = GraphLearner(10, alpha=1.0, beta=1.0).fit(X)
+    i, j, z = all_pairs(X)
+    n, unit = len(X), 2.0 * z.mean()
+    v = cp.Variable(len(i), nonneg=True)
+    energy = (2.0 * z / unit) @ v + cp.sum_squares(v) / unit**2
+    problem = cp.Problem(cp.Minimize(energy - cp.sum(cp.log(incidence(i, j, n) @ v))))
+    solve_accurately(problem)
+    found = judge.objective(at_edges(learner.graph_, i, j), i, j, z, 1.0, n)
+    assert found == pytest.approx(problem.value + n * np.log(unit), abs=2 * n * learner.tol)
+    assert learner.solution_.objective == pytest.approx(found, abs=n * learner.tol)
+
+
+@pytest.mark.parametrize("max_weight", [None, 0.3])
+@pytest.mark.parametrize("far", [1.0, 30.0, 1000.0])
+def test_a_solve_that_is_cut_short_has_an_edge_for_every_node_and_says_how_far_it_came(rng, far, max_weight):
+    X = np.concatenate([blobs(120, 3, rng), far * rng.normal(size=(30, 3))])
+    problem = LogProblem(edges_of(X, 10), 1.0, max_weight)
+    i, j, z, _ = one_way(problem)
+    with pytest.warns(ConvergenceWarning, match="relative duality gap"):
+        solution = solve(problem, tol=1e-14, max_iter=1)
+    assert np.diff(solution.weights.indptr).min() > 0
+    assert (abs(solution.weights - solution.weights.T)).nnz == 0
+    P = judge.objective(at_edges(solution.weights, i, j), i, j, z, 1.0, len(X))
+    D = judge.dual_objective(solution.dual, i, j, z, 1.0, max_weight or np.inf)
+    assert np.isfinite(solution.gap)
+    assert solution.gap == pytest.approx((P - D) / len(X), rel=1e-6, abs=1e-6)
+    assert solution.status is Status.MAX_ITER
+    assert solution.gap > solve(problem, tol=1e-10).gap
+
+
+def test_a_learner_that_is_cut_short_returns_a_graph(rng):
+    X = np.concatenate([blobs(120, 3, rng), 1000.0 * rng.normal(size=(30, 3))])
+    with pytest.warns(ConvergenceWarning, match="relative duality gap"):
+        learner = GraphLearner(5, theta=1.0, max_iter=1, tol=1e-14).fit(X)
+    assert learner.n_isolated_ == 0
+    assert np.isfinite(learner.solution_.gap)
+    assert np.isfinite(learner.graph_.data).all()

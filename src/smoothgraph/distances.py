@@ -201,7 +201,8 @@ class DistanceMatrix:
     def __init__(self, Z):
         values = Z.data if sp.issparse(Z) else Z
         largest = float(values.max(initial=0.0))
-        self.exponent = 0 if is_safe(largest, Z.dtype) or largest == 0.0 else _exponent(largest, "The matrix")
+        as_it_is = is_safe(largest, Z.dtype) or largest == 0.0
+        self.exponent = 0 if as_it_is else _exponent(largest, "The matrix", 2 * LARGEST_EXPONENT)  # it holds squares
         self.z_unit = 2.0**self.exponent
         Z = rescaled(Z, self.exponent)
         self.X: Any = None if sp.issparse(Z) else Z
@@ -279,10 +280,10 @@ def is_safe(largest: float, dtype) -> bool:
     return 1.0 / limit <= largest <= limit
 
 
-def _exponent(largest: float, name: str) -> int:
+def _exponent(largest: float, name: str, most: int = LARGEST_EXPONENT) -> int:
     """The power of 2 near the largest value, by which all are divided: that is exact."""
     exponent = int(np.frexp(largest)[1])
-    if abs(exponent) > LARGEST_EXPONENT:
+    if abs(exponent) > most:
         raise ValueError(
             f"{name} holds values up to {largest:.3g}: squared distances are beyond what float64 holds. Rescale the features "
             "(StandardScaler), or remove values that stand for missing ones."

@@ -108,7 +108,7 @@ class Edges:
         """
         if local_scale is None:
             return self
-        z = np.empty_like(self.z)
+        z = np.empty_like(self._z.read())  # with the same room to grow
         threads.rows(kernels.scale_edges, self.n, self.indptr, self.indices, self.z, local_scale, z)
         return Edges._sharing(self.indptr, self._indices, _Column(z), self.reach)
 

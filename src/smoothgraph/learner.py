@@ -287,7 +287,7 @@ class GraphLearner(TransformerMixin, BaseEstimator):
         self.theta_bounds_ = None if learned.theta_bounds is None else learned.theta_bounds.times(1.0 / unit)
         self.bridges_ = None if learned.bridges is None else copies.pairs_of_rows(learned.bridges)
         self.copy_of_, self.group_sizes_, self._copies = copies.copy_of, copies.sizes[copies.sample_of], copies
-        self.n_iter_ = 0 if learned.solution is None else learned.solution.n_iter
+        self.n_iter_ = 0 if learned.solution is None else max(1, learned.solution.n_iter)  # to find that all is well is one
         self.distances_, self._rows, self.seconds_ = distances, learned.rows, task.progress.seconds
         return self
 

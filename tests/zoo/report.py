@@ -40,8 +40,10 @@ def write(results: dict) -> None:
     parts = [HEAD, _summary(results)]
     for setting, title in TITLES.items():
         ran = {name: of[setting] for name, of in results.items() if "verdict" in of.get(setting, {})}
+        if not ran:
+            continue
         parts += [f"\n## {title}\n", _markdown(COLUMNS, [_row(name, ran[name]) for name in _ordered(ran)])]
-    skipped = {name: of["default"]["skipped"] for name, of in sorted(results.items()) if "skipped" in of.get("default", {})}
+    skipped = {name: found["skipped"] for name, of in sorted(results.items()) for found in of.values() if "skipped" in found}
     if skipped:
         parts += ["\n## Skipped\n", "\n".join(f"- {name}: {reason}" for name, reason in skipped.items()) + "\n"]
     PAGE.write_text("\n".join(parts), encoding="utf-8")
@@ -62,7 +64,8 @@ def _summary(results: dict) -> str:
     rows = []
     for setting, title in TITLES.items():
         verdicts = [of[setting]["verdict"] for of in results.values() if "verdict" in of.get(setting, {})]
-        rows.append([title, str(len(verdicts)), *(str(verdicts.count(verdict)) for verdict in VERDICTS)])
+        if verdicts:
+            rows.append([title, str(len(verdicts)), *(str(verdicts.count(verdict)) for verdict in VERDICTS)])
     meaning = "".join(f"- **{verdict}**: {text}.\n" for verdict, text in VERDICTS.items())
     return _markdown(("fits", "tables", *VERDICTS), rows) + "\n" + meaning
 
@@ -70,7 +73,6 @@ def _summary(results: dict) -> str:
 def _row(name: str, found: dict) -> list[str]:
     n = found.get("n", 0)
     certified = f"{(n - found['incomplete']) / n:.1%}" if found.get("incomplete") is not None else ""
-    said = found["verdict"] + (f": {found['why']}" if found.get("why") and found["verdict"] == "refused" else "")
     return [
         name,
         found["kind"],
@@ -82,8 +84,16 @@ def _row(name: str, found: dict) -> list[str]:
         _gap(found.get("gap")),
         str(found.get("components", "")),
         _short(" ".join(found.get("warned", []))),
-        _short(found["why"] if found["verdict"] in ("missed", "wrong") else said),
+        _short(_said(found)),
     ]
+
+
+def _said(found: dict) -> str:
+    """The verdict in words; a graph without a gap, since its pairs are too many, is right as far as was looked at."""
+    verdict, why = found["verdict"], found.get("why", "")
+    if verdict == "right":
+        return "right" if found.get("gap") is not None else "right, pairs not looked at"
+    return why if why.startswith(("wrong: ", "missed: ")) else f"{verdict}: {why}"
 
 
 def _gap(gap) -> str:

@@ -362,45 +362,6 @@ def fill_weighted(first, last, form, lam, less_than, indptr, columns, weights):
 
 
 @compiled
-def largest_partners(order, local_scale, lam):
-    """For each node i of `order`: the largest (λᵢ + λⱼ)/local_scaleⱼ over the nodes j that come no later in it.
-
-    These are lines in λᵢ, of slope 1/local_scaleⱼ: kept are those that are largest somewhere, by ascending slope, which are
-    few.
-    """
-    n = order.size
-    slope, height, from_x = np.empty(n), np.empty(n), np.empty(n)  # line s is the largest from from_x[s] on
-    count = 0
-    out = np.empty(n)
-    for i in order:
-        m, h = 1.0 / local_scale[i], lam[i] / local_scale[i]
-        at = np.searchsorted(slope[:count], m)
-        is_below = at < count and slope[at] == m and height[at] >= h
-        if not is_below and 0 < at < count:  # where its neighbours meet it must be above them
-            x = from_x[at]
-            is_below = m * x + h <= slope[at] * x + height[at]
-        if not is_below:
-            left, right = at, at
-            while right < count and (
-                slope[right] == m
-                or (right + 1 < count and m * from_x[right + 1] + h >= slope[right] * from_x[right + 1] + height[right])
-            ):
-                right += 1
-            while left > 1 and m * from_x[left - 1] + h >= slope[left - 1] * from_x[left - 1] + height[left - 1]:
-                left -= 1
-            slope[left + 1 : left + 1 + count - right] = slope[right:count].copy()
-            height[left + 1 : left + 1 + count - right] = height[right:count].copy()
-            count += left + 1 - right
-            slope[left], height[left] = m, h
-            from_x[0] = -np.inf
-            for s in range(max(left, 1), count):
-                from_x[s] = (height[s - 1] - height[s]) / (slope[s] - slope[s - 1])
-        s = np.searchsorted(from_x[:count], lam[i], side="right") - 1
-        out[i] = slope[s] * lam[i] + height[s]
-    return out
-
-
-@compiled
 def new_rows(first, last, a, upper, lam, w):
     """λ and the weights clip((λ − a)/2, 0, upper) of new nodes whose neighbours stay as they are; row r has costs a[r]."""
     width = a.shape[1]

@@ -104,7 +104,7 @@ def keep_smallest(tile, first_column, own, lists, best):
 
 
 @compiled
-def _with_twice_the_room(values, count):
+def with_twice_the_room(values, count):
     """The first `count` values in an array twice as long; written out, since a copy of slices takes two seconds to compile."""
     larger = np.empty(2 * values.size, values.dtype)
     for s in range(count):
@@ -124,7 +124,7 @@ def near_pairs(tile, samples, nodes, limits, local_scale):
     count = 0
     for r in range(rows):
         if count + columns > row.size:
-            row, column = _with_twice_the_room(row, count), _with_twice_the_room(column, count)
+            row, column = with_twice_the_room(row, count), with_twice_the_room(column, count)
         limit, row_scale = limits[nodes[r]], local_scale[nodes[r]]
         for first in range(0, columns, CHUNK):
             last = min(first + CHUNK, columns)

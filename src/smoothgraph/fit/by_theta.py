@@ -74,6 +74,7 @@ def learn_by_theta(model: ThetaModel, task: Task) -> Learned:
     started, asked = time.perf_counter(), _asked(model, task, distances, prior, is_exact, theta_range)
     with stage("solve") as say:
         support = Support.of(edges, task.width, local_scale, threads=threads)
+        del edges  # with locality the support has other distances
         may_scan = is_exact or not task.connect  # else nodes are scanned once, when the components are connected
         state = solve_certified(replace(asked, say=say), support, theta, may_scan=may_scan)
     if task.connect:

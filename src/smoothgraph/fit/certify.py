@@ -12,10 +12,16 @@ Where lists would be too long, a node is *scanned*: it is compared with every sa
 become allowed edges, the limits being somewhat more than λ/(2θ). All others have θz ≥ (λᵢ+λⱼ)/2 as long as no λ is above
 2θ·limit. Nodes whose λ rose above that fail.
 
-With locality a distance counts local_scaleᵢ·local_scaleⱼ times, and node i answers for its pairs with the nodes that come no
-later in the order of λ/local_scale². It is certified if θ·reachᵢ is at least the largest
-(λᵢ+λⱼ)/(2·local_scaleᵢ·local_scaleⱼ) over those: then one of its two ends answers for every pair outside. Without locality
-the largest is λᵢ, and this is the test above.
+With locality a distance counts sᵢsⱼ times, s the local scales. Let qᵢ = θ·sᵢ²·reachᵢ/λᵢ, and take a pair outside with qᵢ ≤ qⱼ:
+(λᵢ+λⱼ)/2 ≤ θ·(sᵢ²·reachᵢ + sⱼ²·reachⱼ)/(2qᵢ) ≤ θ·max(reach)·(sᵢ² + sⱼ²)/(2qᵢ), which is at most θ·sᵢsⱼ·max(reach), and the
+weight 0, if qᵢ ≥ ½(sᵢ/sⱼ + sⱼ/sᵢ). So nodes are certified for which this holds with the smallest and the largest of all scales
+in place of sⱼ. Where all scales are the same it is the test above.
+
+Of a million nodes nearly all fail that, because the worst partner of a node may be anywhere. So with locality all nodes get a
+limit, and *possible pairs* are looked for (possible_pairs.py): those that the reach of their ends does not rule out at these
+limits. The few with z·sᵢsⱼ < limitᵢ + limitⱼ become allowed edges, and then all nodes count as scanned: what a scan says of a
+node's pairs is true of theirs. Only nodes with a qᵢ well below 1, of which the lists are too short even for partners like
+themselves, have many possible pairs: they get longer lists or a true scan before that.
 """
 
 from dataclasses import replace
@@ -23,7 +29,8 @@ from functools import partial
 
 import numpy as np
 
-from smoothgraph._kernels import dual, lists
+from smoothgraph._kernels import lists
+from smoothgraph.fit.possible_pairs import possible_pairs
 from smoothgraph.fit.state import Asked, Support
 from smoothgraph.neighbors.lists import keep_nearest, reach
 from smoothgraph.neighbors.queries import pairs_nearer_than
@@ -32,20 +39,25 @@ from smoothgraph.parallel import ROWS, blocks, least_rows
 LIST_FACTOR = 4  # an extension makes the lists of nodes that need it so many times as long
 MAX_EXTENSIONS = 2  # times that lists are extended
 # Pairs are let in up to these factors beyond what is needed, so that λ and θ may still move. Extended lists cost more with
-# every pair, so their factor is the smaller one.
-EXTENSION_SLACK, SCAN_SLACK = 1.03, 1.1
+# every pair, and so does a look for possible pairs, so their factors are the smaller ones.
+EXTENSION_SLACK, LOOK_SLACK, SCAN_SLACK = 1.03, 1.01, 1.1
 # Multiplications that a scan may cost when the lists are approximate: up to the first, half a second, it is the shortest way;
 # up to the second, seconds, it is made where longer lists did not help. Beyond a million samples, where all the rest takes
 # longer too, as many for every million.
 CHEAP_SCAN, DEAR_SCAN = 6e10, 2e11
 MAX_PAIRS_PER_NODE, MAX_PAIRS = 50, 10_000_000  # a scan that finds more than both gives up: n copies have n² pairs with weight
+# With locality, lists of a smaller θ·local_scale²·reach/λ are too short for a node to look for possible pairs only. A longer
+# list takes several times as long, but looks at neighbours of neighbours that approximate lists have missed, too.
+SHORTEST_RATIO = 0.95
 MAX_TWO_HOPS = 1024  # neighbours of neighbours that a node looks at for a longer list, at the least
 ANY_PATH = np.empty(0, np.int8)  # to `two_hops`: paths need no new edge
 
 
 def failing_nodes(support: Support, theta: float, lam: np.ndarray) -> np.ndarray:
     """Nodes such that every pair outside the support that may have weight has one of them at an end."""
-    failing = theta * support.edges.reach < _needed(support.local_scale, lam)
+    failing = np.zeros(lam.size, np.bool_)
+    if support.scanned is None or not support.scanned.all():
+        failing = theta * support.edges.reach < _needed(support.local_scale, lam)
     if support.scanned is not None and support.scan_limits is not None:
         failing &= ~support.scanned
         failing |= lam > 2.0 * theta * support.scan_limits
@@ -56,8 +68,13 @@ def _needed(local_scale, lam):
     """θ·reach from which on a node is certified."""
     if local_scale is None:
         return lam
-    order = np.argsort(lam / local_scale**2, kind="stable")
-    return 0.5 * dual.largest_partners(order, local_scale, lam) / local_scale
+    worst = np.maximum(local_scale / local_scale.min(), local_scale.max() / local_scale)
+    return _own_needed(local_scale, lam) * 0.5 * (worst + 1.0 / worst)
+
+
+def _own_needed(local_scale, lam):
+    """θ·reach that a node needs among partners with a local scale like its own."""
+    return lam if local_scale is None else lam / local_scale**2
 
 
 class Growth:
@@ -74,8 +91,10 @@ class Growth:
         n = asked.distances.n
         extendable = extensions < MAX_EXTENSIONS and support.width < n - 1
         work = float(self.too_short.size) * n * (asked.distances.n_features + 60)
-        affordable = (CHEAP_SCAN if extendable else DEAR_SCAN) * max(1.0, n / 1e6)
-        self.way = "scan" if asked.is_exact or work <= affordable else "extend" if extendable else None
+        self.affordable = asked.is_exact or work <= (CHEAP_SCAN if extendable else DEAR_SCAN) * max(1.0, n / 1e6)
+        self.way = "scan" if self.affordable else "extend" if extendable else None
+        if self.way is None and support.local_scale is not None and failing.size > self.too_short.size:
+            self.way = "scan"  # of the other failing nodes
 
     def grow(self) -> Support | None:
         """The larger support; None if a scan found too many pairs."""
@@ -86,13 +105,12 @@ class Growth:
         distances, support, nodes = self.asked.distances, self.support, self.too_short
         width = min(LIST_FACTOR ** (self.extensions + 1) * support.width, distances.n - 1)
         found, z = np.empty((nodes.size, width), np.int32), np.empty((nodes.size, width), distances.dtype)
-        within = EXTENSION_SLACK * _needed(support.local_scale, self.lam)[nodes] / self.theta
+        within = EXTENSION_SLACK * _own_needed(support.local_scale, self.lam)[nodes] / self.theta
         for rows in blocks(nodes.size, ROWS):
             found[rows], z[rows] = self._nearest_of_two_hops(nodes[rows], within[rows], width)
         full = found[:, -1] >= 0  # there may be other samples beyond the last
         within[full] = np.minimum(within, reach(found, z, distances.n))[full]
-        threads = self.asked.threads
-        return support.with_edges(support.edges.add_lists(nodes, found, z, within, threads=threads), threads)
+        return support.add_lists(nodes, found, z, within, threads=self.asked.threads)
 
     def _nearest_of_two_hops(self, nodes, within, width):
         distances, edges, threads = self.asked.distances, self.support.edges, self.asked.threads
@@ -103,38 +121,64 @@ class Growth:
         return keep_nearest(nodes, found, z, width, threads=threads)
 
     def _scan(self):
-        """Let in every pair that may have weight: of nodes with short lists and any sample, of other failing and scanned nodes.
+        """Let in every pair that may have weight, of those that are not known to have none.
 
         The limits of all other nodes stay, since the scanned nodes were compared with them up to these limits.
         """
-        n, support, nodes = self.asked.distances.n, self.support, self.failing
-        scanned, limits = np.zeros(n, np.bool_), SCAN_SLACK * np.maximum(self.lam, 0.0) / (2.0 * self.theta)
+        support, threads = self.support, self.asked.threads
+        slack = LOOK_SLACK if support.local_scale is not None and support.scanned is None else SCAN_SLACK
+        scanned, limits = np.zeros(self.lam.size, np.bool_), slack * np.maximum(self.lam, 0.0) / (2.0 * self.theta)
         if support.scanned is not None and support.scan_limits is not None:
             scanned, before = support.scanned.copy(), support.scan_limits.copy()
-            before[nodes] = np.maximum(before, limits)[nodes]
+            before[self.failing] = np.maximum(before, limits)[self.failing]
             limits = before
-        local_scale = np.ones(n) if support.local_scale is None else support.local_scale
-        most = max(MAX_PAIRS_PER_NODE * n, MAX_PAIRS)
-        near = partial(pairs_nearer_than, self.asked.distances, limits=limits, local_scale=local_scale, most=most)
-        others = np.setdiff1d(nodes, self.too_short)
-        threads = self.asked.threads
-        found = (
-            near(self.too_short, threads=threads),
-            near(others, among=np.flatnonzero(scanned).astype(np.int32), threads=threads),
-        )
+        found = self._near_pairs(scanned, limits) if support.local_scale is None else self._local_pairs(scanned, limits)
         if any(pairs is None for pairs in found):
             return None
-        scanned[self.too_short] = True
         pairs = (np.concatenate(both) for both in zip(*found, strict=True))
-        grown = support.with_edges(support.edges.add_pairs(*pairs, threads=threads), threads)
-        return replace(grown, scanned=scanned, scan_limits=limits)
+        return replace(support.add_pairs(*pairs, threads=threads), scanned=scanned, scan_limits=limits)
+
+    def _near_pairs(self, scanned, limits):
+        """Pairs of nodes with short lists and any sample, of other failing and scanned nodes. Marks the `scanned` in place."""
+        near = partial(pairs_nearer_than, self.asked.distances, limits=limits, local_scale=None, most=self._most_pairs())
+        threads, others = self.asked.threads, np.setdiff1d(self.failing, self.too_short)
+        among = np.flatnonzero(scanned).astype(np.int32)
+        scanned[self.too_short] = True
+        return near(self.too_short, threads=threads), near(others, among=among, threads=threads)
+
+    def _local_pairs(self, scanned, limits):
+        """The same with locality: pairs of nodes with short lists and any sample, and possible pairs of the other nodes.
+
+        All of these look at first, later those that fail. Nodes with short lists look too where no scan is affordable.
+        """
+        distances, support, threads, most = self.asked.distances, self.support, self.asked.threads, self._most_pairs()
+        compared = self.too_short if self.affordable else self.too_short[:0]
+        looks = np.full(distances.n, support.scanned is None)
+        looks[self.failing] = True
+        looks[compared] = False
+        looking = np.flatnonzero(looks).astype(np.int32)
+        scanned[looking], scanned[self.too_short] = True, self.affordable
+        alone, is_exact, local_scale = support.scanned is not None, self.asked.is_exact, support.local_scale
+        look = partial(possible_pairs, distances, support.edges, alone=alone, is_exact=is_exact)
+        return (
+            pairs_nearer_than(distances, compared, limits, local_scale, most, threads=threads),
+            look(looking, limits, local_scale, most, threads=threads),
+        )
+
+    def _most_pairs(self):
+        return max(MAX_PAIRS_PER_NODE * self.asked.distances.n, MAX_PAIRS)
 
 
 def _too_short(support, failing, theta, lam):
-    """The failing nodes with lists that are too short. The others reach far enough: only their scan limit was passed."""
+    """The failing nodes with lists that are too short, with locality even for partners like themselves.
+
+    Of the others the scan limit was passed, or their lists are too short for the worst partner only.
+    """
+    if support.local_scale is not None:
+        short = theta * support.edges.reach[failing] < SHORTEST_RATIO * _own_needed(support.local_scale, lam)[failing]
+        return failing[short if support.scanned is None else short & ~support.scanned[failing]]
     if support.scanned is None:
         return failing
     risen = ~support.scanned[failing] & (lam[failing] > 2.0 * theta * support.scan_limits[failing])
-    if risen.any():  # with locality it takes a while to tell
-        risen &= theta * support.edges.reach[failing] >= _needed(support.local_scale, lam)[failing]
+    risen &= theta * support.edges.reach[failing] >= lam[failing]
     return failing[~risen]

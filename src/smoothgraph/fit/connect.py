@@ -56,8 +56,8 @@ def connect(asked: Asked, state: State) -> State:
             continue
         if i.size:
             asked.say(f"{labels.max() + 1} components connected by {i.size} bridges")
-            edges = state.support.edges.add_pairs(i, j, z.astype(state.support.edges.z.dtype), threads=asked.threads)
-            state = replace(state, support=state.support.with_edges(edges, asked.threads))
+            edges = state.support.edges.add_pairs(i, j, z, threads=asked.threads)
+            state = replace(state, support=replace(state.support, edges=edges))
         before = state if theta_stays else None
         state = _solve_again(asked, state, changed if theta_stays else None, is_connected)
         certified = is_connected or not state.failing.size
@@ -123,7 +123,7 @@ def _same(offset, other):
 
 
 def _cheapest_pairs(asked, state, labels):
-    """Pairs (i, j, squared distance) that connect all components: a spanning forest of allowed edges, then of searched pairs.
+    """Pairs (i, j, distance as counted) that connect all components: a forest of allowed edges, then of searched pairs.
 
     There are none if there is one component, or if the samples are not known and no allowed edge connects any.
     """
@@ -138,7 +138,8 @@ def _cheapest_pairs(asked, state, labels):
     while labels.max() > 0:
         nodes = _searching_nodes(labels)
         others, z = nearest_outside(distances, nodes, labels, lam / (2.0 * theta), local_scale, threads=asked.threads)
-        cost = _cost(nodes, others, z, theta, lam, local_scale)
+        z = state.support.scaled(nodes, others, z).astype(edges.z.dtype)
+        cost = theta * z - 0.5 * (lam[nodes] + lam[others])
         chosen = _forest(labels[nodes], labels[others], cost, int(labels.max()) + 1)
         pairs.append((nodes[chosen], others[chosen], z[chosen]))
         labels = _merged(labels, nodes[chosen], others[chosen])
@@ -147,7 +148,7 @@ def _cheapest_pairs(asked, state, labels):
 
 
 def _cheapest_edges(asked, state, labels):
-    """Allowed edges (i, j, squared distance) that are a spanning forest of least cost of the components."""
+    """Allowed edges (i, j, distance as counted) that are a spanning forest of least cost of the components."""
     edges, form, lam = state.support.edges, state.point.form, state.point.lam_shifted
     largest = np.argmax(np.bincount(labels))
     outside = np.flatnonzero(labels != largest).astype(np.int32)
@@ -160,10 +161,6 @@ def _cheapest_edges(asked, state, labels):
     i = np.repeat(outside, np.diff(place))
     chosen = _forest(labels[i], labels[edges.indices[found]], cost, int(labels.max()) + 1)
     return i[chosen], edges.indices[found[chosen]], edges.z[found[chosen]]
-
-
-def _cost(i, j, z, theta, lam, local_scale):
-    return theta * (z if local_scale is None else z * local_scale[i] * local_scale[j]) - 0.5 * (lam[i] + lam[j])
 
 
 def _forest(a, b, cost, n_components):

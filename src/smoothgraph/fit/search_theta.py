@@ -18,6 +18,7 @@ from smoothgraph.solvers.problem import Point
 
 MAX_SOLVES = 40  # far more than it takes: a bracket as wide as the largest step is bisected to the narrowest one in 22 solves
 LARGEST_STEP = np.log(4.0)  # of log θ; it doubles with every step that changes nothing
+FIRST_SLOPE, LOCAL_FIRST_SLOPE = -1.0, -1.3  # of log degree against log θ, before two are known; without and with locality
 FLAT_SLOPE = -0.05  # a secant flatter than this says nothing about where the degree is
 BRACKET_MARGIN = 0.05  # a proposal nearer than this share to an end of the bracket is replaced by its middle
 NARROWEST_BRACKET = 1e-6  # in log θ: a degree that still jumps inside is not attainable
@@ -42,7 +43,8 @@ def search_theta(
         problem = asked.problem(support, theta, bridges)
         return problem, asked.solver.ascend(problem, gap, asked.max_iter, start, changed), None
     tolerance = max(degree_tol * asked.degree, 1.0 / support.edges.n)
-    tries, log_theta = _Tries(asked.degree, np.log(asked.theta_range)), np.log(theta)
+    first_slope = FIRST_SLOPE if support.local_scale is None else LOCAL_FIRST_SLOPE
+    tries, log_theta = _Tries(asked.degree, np.log(asked.theta_range), first_slope), np.log(theta)
     best, best_miss = None, np.inf
     for _ in range(MAX_SOLVES):
         problem = asked.problem(support, float(np.exp(log_theta)), bridges)
@@ -61,19 +63,19 @@ def search_theta(
 class _Tries:
     """The θ tried so far. The degree is too large at `low` and too small at `high`, both log θ."""
 
-    def __init__(self, degree: float, log_range):
-        self.degree, (self.least, self.most) = degree, log_range
+    def __init__(self, degree: float, log_range, first_slope: float):
+        self.degree, (self.least, self.most), self.first_slope = degree, log_range, first_slope
         self.low, self.high = -np.inf, np.inf
-        self.above: float | None = None  # degrees at low and high
+        self.above: float | None = None  # the nearest degrees seen on both sides of the wanted one
         self.below: float | None = None
         self.seen: list[tuple[float, float]] = []
         self.largest_step = LARGEST_STEP
 
     def add(self, log_theta, reached):
         if reached > self.degree:
-            self.low, self.above = log_theta, reached
+            self.low, self.above = log_theta, reached if self.above is None else min(self.above, reached)
         else:
-            self.high, self.below = log_theta, reached
+            self.high, self.below = log_theta, reached if self.below is None else max(self.below, reached)
         self.seen.append((log_theta, np.log(max(reached, 1e-300) / self.degree)))
 
     @property
@@ -85,7 +87,7 @@ class _Tries:
     def next_log_theta(self):
         """The secant's zero, kept inside the bracket and to a largest step; the bracket's middle if the secant is no use."""
         log_theta, value = self.seen[-1]
-        slope = -1.0
+        slope = self.first_slope
         if len(self.seen) > 1 and log_theta != self.seen[-2][0]:
             slope = (value - self.seen[-2][1]) / (log_theta - self.seen[-2][0])
         if slope < FLAT_SLOPE:

@@ -81,23 +81,21 @@ class Asked:
 
     def problem(self, support: "Support", theta: float, bridges: Bridges):
         """The model's problem on the support at θ."""
-        return self.model.problem(support.counted, theta, self.terms, bridges.degrees(support.counted.n, self.terms.sizes))
+        return self.model.problem(support.edges, theta, self.terms, bridges.degrees(support.edges.n, self.terms.sizes))
 
 
 @dataclass(frozen=True, eq=False)
 class Support:
     """Allowed edges, and what is known of the pairs left out.
 
-    `edges` have the true squared distances and each node's reach; `counted` are the same edges with the distances that the
-    problem counts: times local_scaleᵢ·local_scaleⱼ, which is None without locality. `width` is how long the lists were at
-    first.
+    `edges` have the distances that the problem counts: squared ones times local_scaleᵢ·local_scaleⱼ, which is None without
+    locality. The reach of each node is not scaled. `width` is how long the lists were at first.
 
     Nodes marked `scanned` were compared with every sample: all pairs of one of them and any other node with a (scaled) squared
     distance below scan_limitsᵢ + scan_limitsⱼ are among the edges. Both are None before the first scan.
     """
 
     edges: Edges
-    counted: Edges
     width: int
     local_scale: np.ndarray | None = None
     scanned: np.ndarray | None = None
@@ -105,11 +103,21 @@ class Support:
 
     @classmethod
     def of(cls, edges: Edges, width: int, local_scale: np.ndarray | None = None, *, threads: Threads) -> "Support":
-        return cls(edges, edges.scaled(local_scale, threads=threads), width, local_scale)
+        """The support of edges that have true squared distances."""
+        return cls(edges.scaled(local_scale, threads=threads), width, local_scale)
 
-    def with_edges(self, edges: Edges, threads: Threads) -> "Support":
-        """The support after edges were added to it."""
-        return replace(self, edges=edges, counted=edges.scaled(self.local_scale, threads=threads))
+    def scaled(self, i, j, z):
+        """Squared distances z of the pairs of nodes i and j as the problem counts them."""
+        return z if self.local_scale is None else (z * (self.local_scale[i] * self.local_scale[j])).astype(z.dtype)
+
+    def add_lists(self, nodes, indices, z, reach, *, threads: Threads) -> "Support":
+        """The support after `Edges.add_lists` with true squared distances; its edges are consumed."""
+        z = self.scaled(nodes[:, None], indices, z)
+        return replace(self, edges=self.edges.add_lists(nodes, indices, z, reach, threads=threads))
+
+    def add_pairs(self, i, j, z, *, threads: Threads) -> "Support":
+        """The support after `Edges.add_pairs` with true squared distances; its edges are consumed."""
+        return replace(self, edges=self.edges.add_pairs(i, j, self.scaled(i, j, z), threads=threads))
 
 
 @dataclass(frozen=True)

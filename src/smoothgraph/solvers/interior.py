@@ -23,7 +23,8 @@ from smoothgraph.solvers.sweeps import mean_psi
 from smoothgraph.solvers.work import Work
 
 MAX_STEPS = 100
-STEP_VISITS, EDGE_VISITS = 1e6, 50.0  # what a step takes in any case and for every edge, in visits of an edge by a sweep
+# What a step takes in any case, for every edge, and for every operation of its factorisation, in visits of an edge by a sweep.
+STEP_VISITS, EDGE_VISITS, FLOP_VISITS = 1e6, 50.0, 0.1
 STEP_SHARE = 0.95  # a step goes this share of the way to where a variable would become 0
 FIRST_TAU = 100.0  # τ at the start
 MAX_IDLE = 10  # steps in a row that do not even halve τ: rounding leaves no more to gain
@@ -48,7 +49,7 @@ def move(problem, point, nodes: np.ndarray, tol: float, work: Work) -> tuple[np.
         step = _Step(edges, q, two_theta * z_offset, given, at)
         if step.failed:
             break
-        work.add(STEP_VISITS + EDGE_VISITS * S.nnz + step.factor.nnz**2 / nodes.size)
+        work.add(STEP_VISITS + EDGE_VISITS * S.nnz + FLOP_VISITS * step.factor.nnz**2 / nodes.size)
         way = step.corrected(0.0 if a > 0.9 else LEAST_CUT, float(a > BLOCKED_SHARE))
         a = min(1.0, STEP_SHARE * step.longest(way))
         at = _Point(*(value + a * change for value, change in zip(at, way, strict=True)))

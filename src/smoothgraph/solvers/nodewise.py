@@ -71,6 +71,7 @@ class Nodewise:
         A solve that was cut short may leave nodes without weight. Each of them gets an edge, so that the graph is feasible and
         its gap is a number.
         """
+        self._memory = Memory()  # the graph needs the room
         last = _last_edges(point)
         if last.count:
             point = _with_edges(point, last)

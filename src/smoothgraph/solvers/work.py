@@ -6,7 +6,7 @@ need any number. It then stops where it is, with the duality gap that it has rea
 """
 
 VISITS_PER_EDGE = 5_000  # visits of every entry of the allowed edges that one fit may make, all its solves together
-FREE_VISITS = 5e9  # and so many in any case, some ten seconds: small problems may be hard
+FREE_VISITS = 1.5e10  # and so many in any case, some fifteen seconds: small problems may be hard
 
 
 class Work:

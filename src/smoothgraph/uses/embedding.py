@@ -67,7 +67,7 @@ def spectral_embedding(W, n_components: int = 2) -> Embedding:
     >>> from smoothgraph import learn_graph, spectral_embedding
     >>> embedding = spectral_embedding(learn_graph(load_digits().data, n_neighbors=10), 2)
     >>> embedding.coordinates.shape, embedding.n_graph_components
-    ((1797, 2), 3)
+    ((1797, 2), 1)
     """
     W = check_graph(W)
     n_graph_components, component = components(W)
