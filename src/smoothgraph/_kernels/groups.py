@@ -61,12 +61,12 @@ def group_dual(a, masses, count, own, s, upper, offset, given):
         else:
             s = 1.0 / (rest + given) - offset
         last_slope, last_rest = slope, rest
+        slope, rest = _piece(a, masses, count, own, s, upper)
+        if value > 0.0 and slope == last_slope and rest == last_rest:  # a guess at the root itself ends here too
+            break
         if not lo < s < hi:
             s = 0.5 * (lo + hi) if hi < np.inf else 2.0 * (offset + lo) - offset
-            last_slope = -1.0  # s is not the root of this piece
-        slope, rest = _piece(a, masses, count, own, s, upper)
-        if slope == last_slope and rest == last_rest:
-            break
+            slope, rest = _piece(a, masses, count, own, s, upper)
     return s, degree
 
 
