@@ -14,7 +14,7 @@ from smoothgraph.distances import distances_of
 from smoothgraph.neighbors.lists import RecallSample
 from smoothgraph.parallel import Threads
 
-K, LIST = 10, 15
+K, LIST = 15, 15
 # The peak of this process alone: what getrusage says is at least the memory of the process that started it.
 PEAK = """
 def peak_gb():
@@ -57,7 +57,7 @@ def measure(name, X, folder):
     sampled = RecallSample(distances_of(X), LIST, threads=Threads())
     with np.load(folder / "graph.npz") as file:  # lists that begin with the sample itself
         recall = sampled.recall(np.square(file["distances"][sampled.nodes, 1:]) * (1 - 1e-6))
-    own_recall = sampled.recall(data.lists_of(X, 3 * K).distances[sampled.nodes])
+    own_recall = sampled.recall(data.lists_of(X, 2 * K).distances[sampled.nodes])
     return {
         "benchmark": f"data file to saved graph, cold process, {name} {X.shape[0]:,} x {X.shape[1]}, k={K}",
         "seconds": ours_seconds,

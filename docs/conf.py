@@ -44,7 +44,9 @@ html_theme_options = {
     "footer_end": [],
 }
 html_context = {"default_mode": "auto"}
-html_sidebars = {page: [] for page in ("index", "start", "mathematics", "benchmarks", "results", "command_line", "changes")}
+html_sidebars = {
+    page: [] for page in ("index", "start", "mathematics", "benchmarks", "results", "zoo", "command_line", "changes")
+}
 
 myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 3

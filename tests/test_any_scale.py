@@ -102,3 +102,12 @@ def test_a_sample_too_far_for_any_digits_is_refused_by_its_row(X, options, row):
 def test_a_theta_too_large_for_the_distances_is_refused(X):
     with pytest.raises(ValueError, match=r"is too large for these distances.*Use a smaller theta"):
         GraphLearner(5, theta=1e30).fit(X)
+
+
+def test_the_row_of_a_sample_that_is_refused_is_that_of_the_table(rng):
+    """Also where copies before it were merged."""
+    X = rng.normal(size=(60, 4))
+    X[1:20] = X[0]
+    X[41] = 1e30
+    with pytest.raises(ValueError, match="Sample 41 is too far from all others"):
+        GraphLearner(5).fit(X)

@@ -248,6 +248,7 @@ class GraphLearner(TransformerMixin, BaseEstimator):
         locality, connect = _checks.locality_and_connect(self, model, theta is not None or found.is_given)
         task = Task(
             distances=distances,
+            first_rows=copies.first,
             found=found,
             n_neighbors=self.n_neighbors,
             width=self._width(model),

@@ -160,7 +160,7 @@ def _largest_theta(task: Task, nearest, theta) -> float:
             f"{task.theta * nearest[node]:.3g}, and float64 has no digits for weights beyond {LARGEST_COST:.0e}. Use a smaller "
             "theta (that is a larger alpha·beta), rescale the features, or leave θ to be found for n_neighbors."
         )
-    row = int(task.found.numbering.rows(np.array([node]))[0])
+    row = int(task.first_rows[task.found.numbering.rows(np.array([node]))][0])
     raise ValueError(
         f"Sample {row} is too far from all others: its nearest neighbour is {np.sqrt(theta * nearest[node]):.1e} times as far "
         "away as neighbours are in this table, and float64 has no digits for its weights. Is it a wrong value, or a code for a "
