@@ -20,10 +20,10 @@ class Task:
     """The parameters of the learner that models look at, checked; see `GraphLearner` for what they mean.
 
     `distances` are of the distinct samples, and `first_rows` are their rows in the table, for messages. `found` are the
-    neighbour lists, or the pairs that are allowed without a search; a model releases them when it has its edges. `theta` is
-    None if it is to be found for `n_neighbors`, and goes with the unit of the distances; `max_weight` and `prior` are in units
-    of the graph with δ = 1. `sizes` is the number of rows that each sample stands for, or None: then there is a sample for every
-    row, or copies are merged.
+    neighbour lists, or the pairs that are allowed without a search; a model releases them when it has its edges. `theta` goes
+    with the unit of the distances, and is None if it is to be found for `n_neighbors`. `max_weight` and `prior` are in units
+    of the graph with δ = 1. `sizes` is the number of rows that each sample stands for, or None: then there is a sample for
+    every row, or copies are merged.
     """
 
     distances: Distances
