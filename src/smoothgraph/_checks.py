@@ -8,6 +8,7 @@ from numbers import Integral, Real
 import numpy as np
 import scipy.sparse as sp
 
+from smoothgraph.copies import Copies
 from smoothgraph.distances import METRICS, least_certain, without_negatives
 from smoothgraph.messages import warn
 from smoothgraph.models import model_of, models_taking
@@ -80,16 +81,27 @@ def locality_and_connect(learner, model, is_given: bool) -> tuple[float, bool]:
     return locality if learner.locality is None else learner.locality, connect if learner.connect is None else learner.connect
 
 
-def check_n_neighbors(n_neighbors, n_samples: int, n_rows: int | None = None) -> None:
-    """Raise if there are not more samples than wanted neighbours; of `n_rows` rows some may be copies."""
+def check_n_neighbors(n_neighbors, n_samples: int) -> None:
+    """Raise if there are not more samples than wanted neighbours."""
     if n_neighbors >= n_samples:
-        copies = n_rows is not None and n_rows > n_samples
-        samples = "distinct samples" if copies else "samples"
-        of_rows = f" (of {n_rows} rows; the others are copies)" if copies else ""
         raise ValueError(
-            f"n_neighbors={n_neighbors} must be less than the number of {samples}, n_samples = {n_samples}{of_rows}: a node "
-            "has at most all the others as neighbours."
+            f"n_neighbors={n_neighbors} must be less than the number of samples, n_samples = {n_samples}: a node has at most "
+            "all the others as neighbours."
         )
+
+
+def wanted_neighbors(n_neighbors: int, copies: Copies) -> int:
+    """How many neighbours a distinct sample is to have: all others, with a warning, where copies leave fewer than wanted."""
+    most = copies.n_distinct - 1
+    if most >= n_neighbors:
+        return n_neighbors
+    if most == 0:
+        raise ValueError(f"All {copies.n} rows are equal: there is one distinct sample, and no graph to learn of it.")
+    warn(
+        f"n_neighbors={n_neighbors}, but the {copies.n} rows are copies of {copies.n_distinct} distinct samples, which have "
+        f"{most} neighbours at most: {most} it is."
+    )
+    return most
 
 
 def keeps_by_group(learner, model) -> bool:

@@ -229,8 +229,6 @@ class GraphLearner(TransformerMixin, BaseEstimator):
             if keep and not _checks.keeps_by_group(self, model):
                 return no_copies(X.shape[0]), X
             copies, X = distinct_samples(X, self.metric, keep, threads=threads)
-            if not keep:
-                _checks.check_n_neighbors(self.n_neighbors, copies.n_distinct, copies.n)
             say(f"{copies.n_distinct} distinct samples of {copies.n}")
             return copies, X
 
@@ -250,7 +248,7 @@ class GraphLearner(TransformerMixin, BaseEstimator):
             distances=distances,
             first_rows=copies.first,
             found=found,
-            n_neighbors=self.n_neighbors,
+            n_neighbors=self.n_neighbors if copies.kept else _checks.wanted_neighbors(self.n_neighbors, copies),
             width=self._width(model),
             locality=locality,
             complete=self.complete,
