@@ -80,8 +80,9 @@ def learn_by_theta(model: ThetaModel, task: Task) -> Learned:
     if task.connect:
         with stage("connect") as say:
             state = connect(replace(asked, say=say), state)
-    _warn_of_degree(asked, state)
-    return _learned(model, task, asked, state, bounds, asked.solver.finish(state.problem, state.point, task.tol, started))
+    solution = asked.solver.finish(state.problem, state.point, task.tol, started)
+    _warn_of_degree(asked, state, solution)
+    return _learned(model, task, asked, state, bounds, solution)
 
 
 def _asked(model, task, distances, prior, is_exact, theta_range) -> Asked:
@@ -181,9 +182,14 @@ def _theta_range(task: Task, bounds: ThetaBounds, nearest, most: float) -> tuple
     return least / BEYOND_BOUNDS, min(largest * BEYOND_BOUNDS, most)
 
 
-def _warn_of_degree(asked: Asked, state: State) -> None:
-    """Warn if the graph has not the number of neighbours that was asked for, and say which numbers there are."""
+def _warn_of_degree(asked: Asked, state: State, solution: Solution) -> None:
+    """Warn if the graph has not the number of neighbours that was asked for, and say which numbers there are.
+
+    A solve that was cut short has more edges in the end than its point: see `Nodewise.finish`.
+    """
     n, wanted, reached = state.problem.n, asked.degree, mean_neighbors(state.point, state.bridges)
+    if asked.terms.sizes is None:
+        reached += (solution.weights.nnz - float(state.point.n_neighbors.sum())) / n
     if wanted is None or abs(reached - wanted) <= max(PROMISED_DEGREE * wanted, 2.0 / n):
         return
     connected = f" {state.bridges.count} bridges were needed for one component." if state.bridges.count else ""
