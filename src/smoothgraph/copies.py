@@ -86,12 +86,19 @@ class Copies:
         """A graph of distinct samples → one of all rows. Every copy has an edge of this weight to the first of its group."""
         if not self.any:
             return W
-        W, copy_of = W.tocoo(), self.copy_of
-        copy = np.flatnonzero(copy_of != np.arange(copy_of.size))
-        i = np.concatenate([self.first[W.row], copy, copy_of[copy]])
-        j = np.concatenate([self.first[W.col], copy_of[copy], copy])
-        values = np.concatenate([W.data, np.full(2 * copy.size, weight)])
-        return sp.csr_matrix((values, (i, j)), shape=(copy_of.size, copy_of.size))
+        copy_of = self.copy_of
+        copies = np.flatnonzero(copy_of != np.arange(copy_of.size))
+        counts = np.ones(copy_of.size, np.int64)
+        counts[self.first] = np.diff(W.indptr) + self.sizes - 1
+        indptr = np.zeros(copy_of.size + 1, np.int64)
+        np.cumsum(counts, out=indptr[1:])
+        columns, values = np.empty(indptr[-1], np.int32), np.empty(indptr[-1])
+        kernels.hang_copies(W.indptr, W.indices, W.data, self.first, copies, copy_of, weight, indptr, columns, values)
+        if indptr[-1] < np.iinfo(np.int32).max:
+            indptr = indptr.astype(np.int32)
+        graph = sp.csr_matrix((values, columns, indptr), shape=(copy_of.size, copy_of.size))
+        graph.sort_indices()
+        return graph
 
     def spread(self, W: sp.csr_matrix, own: np.ndarray) -> sp.csr_matrix:
         """A graph of distinct samples → one of all rows: copies have the edges of their sample, and `own` among themselves."""

@@ -1,4 +1,4 @@
-"""Hashes of rows: equal rows have equal hashes, and other rows hardly ever do."""
+"""Copies: hashes of rows (equal rows have equal hashes, and other rows hardly ever do), and graphs that copies hang on."""
 
 import numpy as np
 
@@ -32,3 +32,21 @@ def hash_sparse_rows(first, last, indptr, indices, data, hashes):
         for e in range(indptr[i], indptr[i + 1]):
             state = _mixed(state, data[e], indices[e])
         hashes[i] = state
+
+
+@exact
+def hang_copies(indptr, indices, data, first_rows, copies, copy_of, weight, out, columns, values):
+    """A graph of distinct samples into the CSR rows `out` of all rows of the table, with an edge from each copy to its first.
+
+    The edges of copies stand last in the row of their first.
+    """
+    for s in range(first_rows.size):
+        shift = out[first_rows[s]] - indptr[s]
+        for e in range(indptr[s], indptr[s + 1]):
+            columns[e + shift], values[e + shift] = first_rows[indices[e]], data[e]
+    n_hung = np.zeros(out.size, np.int64)
+    for row in copies:
+        top = copy_of[row]
+        columns[out[row]], values[out[row]] = top, weight
+        n_hung[top] += 1
+        columns[out[top + 1] - n_hung[top]], values[out[top + 1] - n_hung[top]] = row, weight
