@@ -85,8 +85,9 @@ def test_heavy_tails(monkeypatch, seed):
     assert np.mean(x - 1.0 - np.log(x)) <= 1e-6
     assert learner.n_incomplete_ == 0
     monkeypatch.setattr(nodewise, "DIRECT_DOUBLINGS", 0)
-    with pytest.warns(ConvergenceWarning, match="relative duality gap"):
+    with pytest.warns(ConvergenceWarning) as caught:  # the edges that it gets in the end may pass the degree, too
         paper_learner(5).fit(X)
+    assert any("relative duality gap" in str(warning.message) for warning in caught)
 
 
 @pytest.mark.parametrize("max_weight", [0.05, 0.2, 0.5])
