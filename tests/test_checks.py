@@ -212,12 +212,20 @@ def test_distances_without_their_metric_are_warned_of():
             GraphLearner(4).fit(table)
 
 
+def warnings_of(learner, table):
+    """What a fit warns of, as texts."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        learner.fit(table)
+    return [str(warning.message) for warning in caught]
+
+
 def test_other_square_tables_are_not():
     D = np.sqrt(squared_distances(X))
     D[3, 4] *= 2.0
     for table in (D, np.corrcoef(X), D[:30], D - D.mean(), sp.random(60, 60, density=0.2, rng=0).tocsr()):
-        GraphLearner(4).fit(table)
-    GraphLearner(1).fit(np.array([[0.0, 1.0], [1.0, 0.0]]))  # a one-hot table
+        assert warnings_of(GraphLearner(4), table) == []
+    assert warnings_of(GraphLearner(1), np.array([[0.0, 1.0], [1.0, 0.0]])) == []  # a one-hot table
 
 
 def named(table):
@@ -268,4 +276,4 @@ def test_ordinary_tables_are_not_warned_of(rng):
         wrong,
         rare,
     ):
-        GraphLearner(4, model="knn").fit(named(table))
+        assert warnings_of(GraphLearner(4, model="knn"), named(table)) == []
