@@ -15,6 +15,10 @@ SOURCE = Path(smoothgraph.__file__).parent
 
 # Stages from left to right; a module imports only what stands before it.
 STAGES = [
+    "messages",
+    "memory",
+    "files",
+    "sparse",
     "symmetry",
     "optional",
     "datasets.files",
@@ -23,7 +27,6 @@ STAGES = [
     "datasets.loaders",
     "datasets.spherical",
     "datasets",
-    "messages",
     "parallel",
     "numbering",
     "_kernels.decorators",
@@ -96,7 +99,7 @@ STAGES = [
     "uses",
     "_checks",
     "learner",
-    "io._files",
+    "io.door",
     "io.tables",
     "io.exports",
     "io.graphs",

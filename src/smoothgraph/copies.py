@@ -17,7 +17,7 @@ import scipy.sparse as sp
 
 from smoothgraph._kernels import copies as kernels
 from smoothgraph.distances import METRICS
-from smoothgraph.edges import check_memory
+from smoothgraph.memory import check_memory
 from smoothgraph.parallel import ROWS, Threads, blocks
 
 HANGING_WEIGHT = 1.0  # the largest weight that the log model gives any pair, and the one that two copies alone have

@@ -7,7 +7,6 @@ squared distance within which its list is complete.
 These arrays are the largest that there are. They have room to grow, and adding edges moves them to the new store: see `Edges`.
 """
 
-import os
 from functools import cached_property
 
 import numpy as np
@@ -15,6 +14,7 @@ import scipy.sparse as sp
 
 from smoothgraph._kernels import edges as kernels
 from smoothgraph.distances import Distances
+from smoothgraph.memory import check_memory
 from smoothgraph.parallel import LEAST_ROWS, ROWS, Threads, blocks, least_rows
 
 BYTES_PER_PAIR = 24  # memory for a pair, stored at both ends: index and distance of each, and as much again for the solve
@@ -189,20 +189,6 @@ def edges_of_all_pairs(distances: Distances, *, threads: Threads) -> Edges:
     indices = others + (others >= np.arange(n)[:, None])  # row i has all nodes except i
     z = [distances.to_lists(distances.own(np.arange(n)[rows]), indices[rows], threads=threads) for rows in blocks(n, ROWS)]
     return Edges(np.arange(n + 1, dtype=np.int64) * (n - 1), indices.ravel(), np.concatenate(z).ravel(), np.full(n, np.inf))
-
-
-def check_memory(needed: float, what_needs: str, remedy: str) -> None:
-    """Raise if the machine has less than the bytes that are needed."""
-    memory = _memory()
-    if needed > memory:
-        raise ValueError(
-            f"{what_needs} about {needed / 1e9:.3g} GB of memory, and this machine has {memory / 1e9:.3g} GB. {remedy}"
-        )
-
-
-def _memory() -> float:
-    """Bytes of memory that the machine has."""
-    return float(os.sysconf("SC_PAGE_SIZE")) * os.sysconf("SC_PHYS_PAGES")
 
 
 def rows_of_lists(lists, values, spare: float = 0.0, *, threads: Threads):

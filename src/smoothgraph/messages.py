@@ -1,4 +1,4 @@
-"""Warnings that point at the line of the user's own code."""
+"""Words for people: warnings that point at the line of the user's own code, and text that is safe on a terminal."""
 
 import sys
 import warnings
@@ -13,3 +13,12 @@ def warn(text: str, category: type[Warning] = UserWarning) -> None:
     while frame.f_back is not None and (frame.f_code.co_filename.startswith(PACKAGE) or "sklearn" in frame.f_code.co_filename):
         level, frame = level + 1, frame.f_back
     warnings.warn(text, category, stacklevel=level)
+
+
+def printable(text: str) -> str:
+    """The text in one line, without characters that move a cursor or change colours: they are written out, as \\x1b.
+
+    >>> printable("a\\x1b[2Jb\\n")
+    'a\\\\x1b[2Jb\\\\n'
+    """
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)

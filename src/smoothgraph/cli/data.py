@@ -51,7 +51,7 @@ def datasets(
 def _write_arrays(path, arrays) -> None:
     import numpy as np
 
-    from smoothgraph.io._files import replacing
+    from smoothgraph.files import replacing
 
     with replacing(path) as unfinished:
         np.savez(unfinished, **arrays)

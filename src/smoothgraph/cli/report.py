@@ -178,7 +178,7 @@ def compared(facts: dict[str, Any]):
 
 def save_figure(figure, path) -> None:
     """Write a figure to a file, which is complete or not there, and close the figure."""
-    from smoothgraph.io._files import replacing
+    from smoothgraph.files import replacing
     from smoothgraph.optional import need
 
     kinds = figure.canvas.get_supported_filetypes()

@@ -22,7 +22,7 @@ import numpy as np
 import scipy.sparse as sp
 
 import smoothgraph
-from smoothgraph.io._files import existing, replacing, suffix
+from smoothgraph.files import existing, replacing, suffix
 from smoothgraph.io.exports import neighbors_entry, to_networkx
 from smoothgraph.io.tables import plain
 from smoothgraph.optional import need

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from smoothgraph.io._files import existing, replacing, suffix
+from smoothgraph.files import existing, replacing, suffix
 from smoothgraph.optional import need
 
 EXTRA = "smoothgraph[io]"
