@@ -133,8 +133,8 @@ class Points:
             sparse = sp.issparse(self.X)
             self.middle: Any = None if sparse else np.median(self.X[:: 1 + self.n // 1000], axis=0).astype(self.dtype)
             parts = (self.from_middle(self.X[rows]) for rows in blocks(self.n, COLUMNS))
-            largest = max(float(squared_norms(part).max()) for part in parts)
-        return is_safe(largest, self.dtype)
+            self.largest_square = max(float(squared_norms(part).max()) for part in parts)
+        return is_safe(self.largest_square, self.dtype)
 
     can_search = True
 

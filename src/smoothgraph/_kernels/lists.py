@@ -44,6 +44,26 @@ def list_distances(first, last, Q, X, row_of, lists, within, out):
 
 
 @compiled
+def sparse_distance(q_ptr, q_cols, q_data, q, x_ptr, x_cols, x_data, x):
+    """The squared distance of two CSR rows with sorted columns."""
+    total = 0.0
+    a, b = q_ptr[q], x_ptr[x]
+    while a < q_ptr[q + 1] or b < x_ptr[x + 1]:
+        if b == x_ptr[x + 1] or (a < q_ptr[q + 1] and q_cols[a] < x_cols[b]):
+            difference = np.float64(q_data[a])
+            a += 1
+        elif a == q_ptr[q + 1] or x_cols[b] < q_cols[a]:
+            difference = np.float64(x_data[b])
+            b += 1
+        else:
+            difference = np.float64(q_data[a]) - np.float64(x_data[b])
+            a += 1
+            b += 1
+        total += difference * difference
+    return total
+
+
+@compiled
 def sparse_list_distances(first, last, q_ptr, q_cols, q_data, x_ptr, x_cols, x_data, row_of, lists, within, out):
     """`list_distances` for CSR rows with sorted columns."""
     for r in range(first, last):
@@ -54,21 +74,7 @@ def sparse_list_distances(first, last, q_ptr, q_cols, q_data, x_ptr, x_cols, x_d
                 continue
             if row_of.size:
                 j = row_of[j]
-            total = 0.0
-            a, b = q_ptr[r], x_ptr[j]
-            while a < q_ptr[r + 1] or b < x_ptr[j + 1]:
-                if b == x_ptr[j + 1] or (a < q_ptr[r + 1] and q_cols[a] < x_cols[b]):
-                    difference = np.float64(q_data[a])
-                    a += 1
-                elif a == q_ptr[r + 1] or x_cols[b] < q_cols[a]:
-                    difference = np.float64(x_data[b])
-                    b += 1
-                else:
-                    difference = np.float64(q_data[a]) - np.float64(x_data[b])
-                    a += 1
-                    b += 1
-                total += difference * difference
-            out[r, s] = total
+            out[r, s] = sparse_distance(q_ptr, q_cols, q_data, r, x_ptr, x_cols, x_data, j)
             if out[r, s] > within[r]:
                 out[r, s] = np.inf
 
@@ -190,17 +196,10 @@ def mark_at_new(first, last, indptr, is_new, at_new):
 
 
 @compiled
-def mark_near_new(first, last, indptr, indices, at_new, near_new):
-    """Which nodes have a new edge, or a neighbour that has one."""
-    for i in range(first, last):
-        near_new[i] = at_new[i] or at_new[indices[indptr[i] : indptr[i + 1]]].any()
-
-
-@compiled
-def two_hops(first, last, nodes, indptr, indices, is_new, found):
+def two_hops(first, last, nodes, indptr, indices, found):
     """For each of `nodes` its neighbours and theirs, each once, as many as a row of `found` holds; −1 fills the row.
 
-    The length of a row is a power of two. Only paths with a new edge count, unless `is_new` is empty.
+    The length of a row is a power of two.
     """
     most = found.shape[1]
     table = np.empty(2 * most, np.int32)  # those that were found already, by open addressing
@@ -214,8 +213,6 @@ def two_hops(first, last, nodes, indptr, indices, is_new, found):
                 j = indices[e]
                 begin, end = (indptr[j], indptr[j + 1]) if hop == 1 else (e, e + 1)
                 for f in range(begin, end):
-                    if is_new.size and not (is_new[e] or is_new[f]):
-                        continue
                     other = indices[f]
                     slot = (other * 40503) & (2 * most - 1)
                     while table[slot] >= 0 and table[slot] != other:

@@ -50,7 +50,6 @@ MAX_PAIRS_PER_NODE, MAX_PAIRS = 50, 10_000_000  # a scan that finds more than bo
 # list takes several times as long, but looks at neighbours of neighbours that approximate lists have missed, too.
 SHORTEST_RATIO = 0.95
 MAX_TWO_HOPS = 1024  # neighbours of neighbours that a node looks at for a longer list, at the least
-ANY_PATH = np.empty(0, np.int8)  # to `two_hops`: paths need no new edge
 
 
 def failing_nodes(support: Support, theta: float, lam: np.ndarray) -> np.ndarray:
@@ -116,7 +115,7 @@ class Growth:
         distances, edges, threads = self.asked.distances, self.support.edges, self.asked.threads
         most = max(MAX_TWO_HOPS, 1 << (4 * width - 1).bit_length())
         found = np.empty((nodes.size, most), np.int32)
-        threads.rows(lists.two_hops, nodes.size, nodes, edges.indptr, edges.indices, ANY_PATH, found, least=least_rows(most))
+        threads.rows(lists.two_hops, nodes.size, nodes, edges.indptr, edges.indices, found, least=least_rows(most))
         z = distances.to_lists(distances.own(nodes), found, within, threads=threads)
         return keep_nearest(nodes, found, z, width, threads=threads)
 

@@ -164,25 +164,19 @@ def clean_all(distances: Distances, indices, width: int, name: str, numbering: N
     for part in blocks(distances.n, LISTS_AT_ONCE):
         found = indices[part] if numbering.by_row else node_of[indices[numbering.row_of[part]]]
         lists[part], z[part] = clean_lists(distances, nodes[part], found, width, threads=threads)
-    counts = np.count_nonzero(lists >= 0, axis=1)
-    if not counts.all():
-        row = int(numbering.rows(np.argmin(counts)))
+    check_all_have_neighbors(lists, name, numbering)
+    return lists, z
+
+
+def check_all_have_neighbors(lists, name: str, numbering: Numbering) -> None:
+    """Raise if a node has no neighbour at all."""
+    is_empty = (lists < 0).all(axis=1)
+    if is_empty.any():
+        row = int(numbering.rows(np.argmax(is_empty)))
         raise ValueError(
             f"Sample {row} has no neighbour in the lists of {name}: every sample needs one at least. Ask for more "
             "neighbours, or use neighbors='exact'."
         )
-    return lists, z
-
-
-def neighbors_of_neighbors(nodes, indptr, indices, most: int, is_new=None, *, threads: Threads) -> np.ndarray:
-    """For each of `nodes` its neighbours in a CSR graph and theirs, each once, at most `most` of them; −1 fills the row.
-
-    `most` is a power of two. If `is_new` marks entries of the graph, only paths with a marked edge count.
-    """
-    found = np.empty((len(nodes), most), np.int32)
-    is_new = np.empty(0, np.int8) if is_new is None else is_new
-    threads.rows(kernels.two_hops, len(nodes), nodes, indptr, indices, is_new, found, least=least_rows(most))
-    return found
 
 
 class RecallSample:
