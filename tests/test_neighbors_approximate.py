@@ -10,12 +10,14 @@ from sklearn.neighbors import NearestNeighbors
 from conftest import blobs, paper_learner
 from smoothgraph.distances import Points
 from smoothgraph.neighbors import approximate
-from smoothgraph.neighbors.approximate import Cells, CellSizes, search_approximate
+from smoothgraph.neighbors.approximate import search_approximate
+from smoothgraph.neighbors.cells import Cells, CellSizes
 from smoothgraph.parallel import Threads
 
 THREADS = Threads(2)
-SMALL = CellSizes(mean=50, largest=200)  # a few thousand samples have many cells
-LANDMARKS = CellSizes(mean=50, largest=200, centres_per_landmark=5, around=30)  # a hundred centres count as many
+SMALL = CellSizes(mean=50, largest=200, probes=5)  # a few thousand samples have many cells
+NO_VOTES = CellSizes(mean=50, largest=200, probes=5, votes=0)
+LANDMARKS = CellSizes(mean=50, largest=200, probes=5, votes=0, around=30)  # a hundred centres count as many
 
 
 def lists_of(X, k, sizes=SMALL, seed=0, threads=THREADS):
@@ -63,9 +65,17 @@ def hard_data(rng):
 
 def test_the_first_cells_of_hard_data_hold_too_few(only_first_cells, rng):
     X = hard_data(rng)
-    lists = lists_of(X, 10)
+    lists = lists_of(X, 10, NO_VOTES)
     assert lists.recall < 0.8
     assert abs(lists.recall - found_share(lists, true_distances(X, 10))) < 0.05
+
+
+def test_votes_lead_to_further_neighbours(only_first_cells, rng):
+    X = hard_data(rng)
+    true = true_distances(X, 10)
+    voted, plain = lists_of(X, 10, SMALL), lists_of(X, 10, NO_VOTES)
+    assert found_share(voted, true) > found_share(plain, true) + 0.05
+    assert (voted.distances <= plain.distances).all()
 
 
 def test_hard_data_looks_into_more_cells(monkeypatch, rng):
@@ -80,9 +90,9 @@ def test_neighbours_of_neighbours_make_lists_better(monkeypatch, rng):
     monkeypatch.setattr(approximate, "MAX_WIDENINGS", 1)
     X = rng.normal(size=(4000, 10))
     true = true_distances(X, 10)
-    refined = lists_of(X, 10)
+    refined = lists_of(X, 10, NO_VOTES)
     monkeypatch.setattr(approximate, "MAX_REFINEMENTS", 0)
-    plain = lists_of(X, 10)
+    plain = lists_of(X, 10, NO_VOTES)
     assert found_share(plain, true) + 0.1 < found_share(refined, true)
     assert (refined.distances <= plain.distances).all()
 
@@ -112,7 +122,7 @@ def test_the_lists_are_the_same_bits_whatever_the_threads(rng):
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
 def test_landmarks_lead_to_nearly_the_same_cells(only_first_cells, rng, form):
     X = blobs(5000, 5, rng)
-    by_landmarks, direct = lists_of(form(X), 10, LANDMARKS), lists_of(form(X), 10, SMALL)
+    by_landmarks, direct = lists_of(form(X), 10, LANDMARKS), lists_of(form(X), 10, NO_VOTES)
     true = true_distances(X, 10)
     assert found_share(by_landmarks, true) > found_share(direct, true) - 0.03
     assert (by_landmarks.indices != direct.indices).any()

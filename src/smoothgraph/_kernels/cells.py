@@ -16,7 +16,7 @@ CHUNK = 64  # distances that are compared with the largest key together, by a ve
 TILE_ROWS, TILE_COLUMNS = 256, 512  # of a matrix product: a tile, 512 kB in float32, stays in the cache
 FEWEST_ROWS = 3  # fewer rows are not worth a matrix product
 FEATURES = 64  # features after which a sum of squares is compared with its limit
-NO_KEY = np.int64(0x7F800000) << 32 | 0x7FFFFFFF  # at distance inf
+NO_KEY = np.int64(0x7F800000) << 32  # the least key at distance inf: no such key is let in
 NUMBER = np.int64(0x7FFFFFFF)  # the bits of a key that are the number
 SLOTS = 1024  # of the table of nodes met; a power of two
 MOST_FOUND, LONGEST = 448, 64  # neighbours of neighbours that are looked at, and neighbours of one node
@@ -36,9 +36,9 @@ def insert_key(keys, key):
 def offer(values, norms, shift, unit, number, own, keys, limits, last, rough, bits, hits):
     """Offer unit·max(0, values[c] + norms[c] + shift), node number + c, to ascending keys; `own` is left out.
 
-    There are whole chunks of values, filled up by norms of inf. Chunks that have nothing nearer than keys[last] are passed over:
-    loops of a fixed length are vectorised to their end. `limits` are the keys as pairs of float32; `rough` and `bits`, of one
-    element, are the same memory.
+    There are whole chunks of values, filled up by norms of inf, since loops of a fixed length are vectorised to their end. A
+    chunk that has nothing nearer than keys[last] is passed over. `limits` are the keys as pairs of float32; `rough` and `bits`,
+    of one element, are the same memory.
     """
     one, zero = norms.dtype.type(1.0), norms.dtype.type(0.0)
     for chunk in range(values.size // CHUNK):  # the compiler vectorises chunk * CHUNK + c, but no steps of CHUNK
