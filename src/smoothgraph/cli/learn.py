@@ -209,7 +209,8 @@ def demo(
     from smoothgraph import plots
     from smoothgraph.cli.report import Progress, learned, save_figure, show
     from smoothgraph.io.graphs import graph_metadata, write_graph
-    from smoothgraph.io.tables import Table, read_table
+    from smoothgraph.io.samples import Table
+    from smoothgraph.io.tables import read_table
     from smoothgraph.optional import need
 
     need("matplotlib", "smoothgraph[plot]").use("Agg")

@@ -27,14 +27,15 @@ def propagate(
 
     from smoothgraph.cli.report import Progress, show
     from smoothgraph.io.graphs import read_graph
-    from smoothgraph.io.tables import read_labels, write_table
+    from smoothgraph.io.labels import read_labels
+    from smoothgraph.io.tables import write_table
     from smoothgraph.uses import label_propagation
 
     with Progress(quiet) as progress:
         progress("read", "")
         stored = read_graph(graph)
         ids = _names(stored)
-        given = read_labels(labels, ids, id_column=id_column, label_column=label_column)
+        given, _ = progress.watch(lambda: read_labels(labels, ids, id_column=id_column, label_column=label_column))
         progress("propagate", "")
         found, missed = progress.watch(lambda: label_propagation(stored.W, given))
         score = np.where(found.reached, found.scores.max(axis=1), np.nan)
