@@ -26,11 +26,13 @@ def propagate(
     import numpy as np
 
     from smoothgraph.cli.report import Progress, show
+    from smoothgraph.files import check_output
     from smoothgraph.io.graphs import read_graph
     from smoothgraph.io.labels import read_labels
     from smoothgraph.io.tables import write_table
     from smoothgraph.uses import label_propagation
 
+    check_output(output, [graph, labels])
     with Progress(quiet) as progress:
         progress("read", "")
         stored = read_graph(graph)
@@ -67,10 +69,12 @@ def embed(
     smoothgraph embed graph.npz --n-components 3 -o places.csv
     """
     from smoothgraph.cli.report import Progress, show
+    from smoothgraph.files import check_output
     from smoothgraph.io.graphs import read_graph
     from smoothgraph.io.tables import write_table
     from smoothgraph.uses import spectral_embedding
 
+    check_output(output, [graph])
     with Progress(quiet) as progress:
         progress("read", "")
         stored = read_graph(graph)
