@@ -189,7 +189,7 @@ def _fit(X, options: dict[str, Any], progress):
     if "model" in parameters:
         parameters["model"] = _model(options)
     if parameters.get("prior") is not None:
-        parameters["prior"] = read_graph(parameters["prior"]).W
+        parameters["prior"] = read_graph(parameters["prior"], max_memory=options["max_memory"]).W
     if "scale" in parameters:
         parameters["scale"] = _number_or_text(parameters["scale"])
 
