@@ -197,6 +197,7 @@ def _fit(X, options: dict[str, Any], progress):
         check_unchanged(X)  # a file that is mapped and became shorter would end the process in this stage
         progress(stage, text)
 
+    told("check", "")
     return progress.watch(lambda: GraphLearner(**parameters, verbose=told).fit(X))
 
 
