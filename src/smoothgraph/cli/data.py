@@ -10,7 +10,9 @@ from smoothgraph.cli.app import Json, Quiet, app
 
 @app.command()
 def datasets(
-    name: Annotated[str | None, typer.Argument(help="A data set to write to a file; all are listed without it.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="A data set to write to a file; all are listed without it.")
+    ] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="The file to write; NAME.npz if not given.")] = None,
     as_json: Json = False,
     quiet: Quiet = False,

@@ -100,10 +100,15 @@ def learn(
 
 def _learn(options: dict[str, Any], progress) -> tuple[dict[str, Any], bool]:
     """Read, learn, write: (metadata of the graph, whether the tolerance or the number of neighbours was missed)."""
+    from smoothgraph.files import check_output, existing
     from smoothgraph.io.graphs import check_graph_path, graph_metadata, write_graph
 
     data, output = options["data"], options["output"]
     check_graph_path(output)
+    for given in (data, options["prior"]):
+        if given is not None:
+            existing(given)
+    check_output(output, [data, options["prior"]])
     progress("read", "")
     table = _read(options)
     progress("read", f"{table.X.shape[0]:,} samples × {table.X.shape[1]:,} features from {data.name}")
@@ -196,7 +201,9 @@ def _number_or_text(text: str | None) -> float | str | None:
 
 @app.command()
 def demo(
-    data: Annotated[Path | None, typer.Argument(help="A table of your own; the digits of scikit-learn if not given.")] = None,
+    data: Annotated[
+        Path | None, typer.Argument(metavar="DATA", help="A table of your own; the digits of scikit-learn if not given.")
+    ] = None,
     n_neighbors: Annotated[int, typer.Option("--n-neighbors", "-k", help="Wanted mean number of neighbours.")] = 15,
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder to write to.")] = Path("demo_output"),
 ) -> None:
@@ -207,7 +214,7 @@ def demo(
     smoothgraph demo samples.csv -k 5
     """
     from smoothgraph import plots
-    from smoothgraph.cli.report import Progress, learned, save_figure, show
+    from smoothgraph.cli.report import Progress, learned, save_figure, say, show
     from smoothgraph.io.graphs import graph_metadata, write_graph
     from smoothgraph.io.tables import Table, read_table
     from smoothgraph.optional import need
@@ -228,9 +235,10 @@ def demo(
         output.mkdir(parents=True, exist_ok=True)
         write_graph(output / "graph.npz", learner.graph_, ids=table.ids, labels=table.labels, metadata=metadata)
         save_figure(plots.overview(learner.graph_, table.labels), output / "graph.png")
-    typer.echo()
+    print()
     show(metadata, learned(metadata), as_json=False, quiet=False)
-    typer.echo(f"\nWrote {output / 'graph.npz'} and {output / 'graph.png'}.")
-    typer.echo("Your own file:  smoothgraph learn samples.csv -k 10 -o graph.npz   (or make demo DATA=samples.csv K=10)")
+    print()
+    say(f"Wrote {output / 'graph.npz'} and {output / 'graph.png'}.")
+    say("Your own file:  smoothgraph learn samples.csv -k 10 -o graph.npz   (or make demo DATA=samples.csv K=10)")
     if missed:
         raise typer.Exit(NOT_CONVERGED)
