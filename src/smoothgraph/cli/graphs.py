@@ -93,9 +93,11 @@ def convert(
     smoothgraph convert graph.npz graph.graphml
     """
     from smoothgraph.cli.report import say
+    from smoothgraph.files import check_output
     from smoothgraph.io.graphs import check_graph_path, read_graph, write_graph
 
     check_graph_path(output)
+    check_output(output, [graph])
     stored = read_graph(graph)
     write_graph(output, stored.W, ids=stored.ids, labels=stored.labels, metadata=stored.metadata)
     if not quiet:
@@ -118,11 +120,13 @@ def plot(
     smoothgraph plot graph.npz --kind neighborhood --node 17 -o around17.pdf
     """
     from smoothgraph.cli.report import Progress, save_figure, say
+    from smoothgraph.files import check_output
     from smoothgraph.io.graphs import read_graph
     from smoothgraph.optional import need
 
     need("matplotlib", "smoothgraph[plot]").use("Agg")
     output = graph.with_suffix(".png") if output is None else output
+    check_output(output, [graph])
     with Progress(quiet) as progress:
         progress("read", "")
         stored = read_graph(graph)

@@ -105,9 +105,8 @@ def _learn(options: dict[str, Any], progress) -> tuple[dict[str, Any], bool]:
 
     data, output = options["data"], options["output"]
     check_graph_path(output)
-    for given in (data, options["prior"]):
-        if given is not None:
-            existing(given)
+    if options["prior"] is not None:
+        existing(options["prior"])  # before the table is read, which may take long
     check_output(output, [data, options["prior"]])
     progress("read", "")
     table = _read(options)
@@ -216,7 +215,8 @@ def demo(
     from smoothgraph import plots
     from smoothgraph.cli.report import Progress, learned, save_figure, say, show
     from smoothgraph.io.graphs import graph_metadata, write_graph
-    from smoothgraph.io.tables import Table, read_table
+    from smoothgraph.io.samples import Table
+    from smoothgraph.io.tables import read_table
     from smoothgraph.optional import need
 
     need("matplotlib", "smoothgraph[plot]").use("Agg")

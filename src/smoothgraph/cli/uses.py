@@ -26,15 +26,18 @@ def propagate(
     import numpy as np
 
     from smoothgraph.cli.report import Progress, show
+    from smoothgraph.files import check_output
     from smoothgraph.io.graphs import read_graph
-    from smoothgraph.io.tables import read_labels, write_table
+    from smoothgraph.io.labels import read_labels
+    from smoothgraph.io.tables import write_table
     from smoothgraph.uses import label_propagation
 
+    check_output(output, [graph, labels])
     with Progress(quiet) as progress:
         progress("read", "")
         stored = read_graph(graph)
         ids = _names(stored)
-        given = read_labels(labels, ids, id_column=id_column, label_column=label_column)
+        given, _ = progress.watch(lambda: read_labels(labels, ids, id_column=id_column, label_column=label_column))
         progress("propagate", "")
         found, missed = progress.watch(lambda: label_propagation(stored.W, given))
         score = np.where(found.reached, found.scores.max(axis=1), np.nan)
@@ -66,10 +69,12 @@ def embed(
     smoothgraph embed graph.npz --n-components 3 -o places.csv
     """
     from smoothgraph.cli.report import Progress, show
+    from smoothgraph.files import check_output
     from smoothgraph.io.graphs import read_graph
     from smoothgraph.io.tables import write_table
     from smoothgraph.uses import spectral_embedding
 
+    check_output(output, [graph])
     with Progress(quiet) as progress:
         progress("read", "")
         stored = read_graph(graph)

@@ -24,7 +24,7 @@ import scipy.sparse as sp
 import smoothgraph
 from smoothgraph.files import existing, replacing, suffix
 from smoothgraph.io.exports import neighbors_entry, to_networkx
-from smoothgraph.io.tables import plain
+from smoothgraph.io.samples import plain
 from smoothgraph.optional import need
 from smoothgraph.symmetry import check_symmetric
 from smoothgraph.uses.graphs import one_per_node
