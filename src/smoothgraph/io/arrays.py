@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from smoothgraph.io.door import BadFileError, check_declared, reading
+from smoothgraph.io.matrix_market import read_matrix_market
 from smoothgraph.io.npy import TEXTS, Archive, read_npy
 from smoothgraph.io.samples import Table, Wanted
 from smoothgraph.io.streams import opened
@@ -40,6 +41,12 @@ def read_npz_table(path: Path, wanted: Wanted) -> Table:
             tables = [name for name in archive.names if name not in (wanted.id_column, wanted.label_column)]
             key = "X" if "X" in tables or len(tables) != 1 else tables[0]
         return Table(_two_axes(archive.read(key), path), ids, labels)
+
+
+def read_mtx_table(path: Path, wanted: Wanted) -> Table:
+    """The matrix of an mtx file: CSR, or dense if the file is an array."""
+    _only_samples(path, wanted.id_column, wanted.label_column)
+    return Table(read_matrix_market(path, wanted.limit))
 
 
 def read_libsvm_table(path: Path, wanted: Wanted) -> Table:

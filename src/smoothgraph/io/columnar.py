@@ -11,6 +11,7 @@ from typing import Any
 from smoothgraph.io.door import check_declared, reading
 from smoothgraph.io.frames import EXTRA, check_names
 from smoothgraph.io.samples import Wanted
+from smoothgraph.messages import printable
 from smoothgraph.optional import need
 
 
@@ -20,7 +21,7 @@ def read_parquet_frame(path: Path, wanted: Wanted) -> tuple[Any, Wanted, str]:
     with reading(path, "a parquet file"):
         file = parquet.ParquetFile(path)
         names, rows = file.schema_arrow.names, file.metadata.num_rows
-        check_names(names)
+        check_names(names, printable(str(path)))
     needed = wanted.needed(names)
     with reading(path, "a parquet file"):
         if rows < 0:
@@ -50,7 +51,7 @@ def read_arrow_frame(path: Path, wanted: Wanted) -> tuple[Any, Wanted, str]:
             source.seek(0)
             opened = pa.ipc.open_stream(source)
             parts = iter(opened)
-        check_names(opened.schema.names)
+        check_names(opened.schema.names, printable(str(path)))
         kept, count = [], 0
         for part in parts:
             kept.append(part)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from smoothgraph.io.door import BadFileError
 from smoothgraph.io.samples import Table, Wanted, listed, plain, shown
 from smoothgraph.memory import check_memory
 from smoothgraph.optional import need
@@ -25,8 +26,11 @@ def samples_of(table: Any, wanted: Wanted) -> Table:
     pa = need("pyarrow", EXTRA)
     check_names(table.column_names)
     names = wanted.features(table.column_names)
-    special = [name and values_of(table[name], what, wanted.limit) for name, what in _special(wanted)]
-    dtype = _float_type(pa, table, names)
+    place = {name: j for j, name in enumerate(table.column_names)}  # Arrow itself looks through all names for each
+    special = ((wanted.id_column, "ids"), (wanted.label_column, "labels"))
+    ids, labels = (name and values_of(table.column(place[name]), what, wanted.limit) for name, what in special)
+    features = [table.column(place[name]) for name in names]
+    dtype = _float_type(pa, features)
     check_memory(
         np.dtype(dtype).itemsize * table.num_rows * len(names),
         f"The table has {table.num_rows} rows and {len(names)} columns of numbers, which need",
@@ -35,8 +39,8 @@ def samples_of(table: Any, wanted: Wanted) -> Table:
     )
     X = np.empty((table.num_rows, len(names)), dtype)
     for j, name in enumerate(names):
-        X[:, j] = _numbers(pa, name, table[name])
-    return Table(X, special[0], special[1], names)
+        X[:, j] = _numbers(pa, name, features[j])
+    return Table(X, ids, labels, names)
 
 
 def arrow_of(frame: Any) -> Any:
@@ -53,7 +57,7 @@ def arrow_of(frame: Any) -> Any:
     return pa.table(arrays, names=names)
 
 
-def check_names(names: list[str]) -> None:
+def check_names(names: list[str], where: str = "The table") -> None:
     """Raise if two columns have the same name: which of them is meant would be a guess."""
     if len(set(names)) < len(names):
         found, twice = set(), {}  # a dict keeps the order
@@ -61,7 +65,7 @@ def check_names(names: list[str]) -> None:
             if name in found:
                 twice[name] = True
             found.add(name)
-        raise ValueError(f"There are several columns of the same name: {listed(list(twice))}. Rename them.")
+        raise BadFileError(f"{where} has several columns of the same name: {listed(list(twice))}. Rename them.")
 
 
 def values_of(column: Any, what: str = "ids", limit: float | None = None) -> np.ndarray:
@@ -74,10 +78,6 @@ def values_of(column: Any, what: str = "ids", limit: float | None = None) -> np.
     if pa.types.is_integer(column.type) and column.null_count == 0:
         return plain(column.to_numpy(), what, limit)
     return plain(np.array(["" if value is None else str(value) for value in column.to_pylist()], dtype=object), what, limit)
-
-
-def _special(wanted):
-    return (wanted.id_column, "ids"), (wanted.label_column, "labels")
 
 
 def flat_name(name):
@@ -103,10 +103,10 @@ def _first_line(error):
     return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
 
 
-def _float_type(pa, table, names):
+def _float_type(pa, columns):
     """float32 if it holds every column exactly, else float64."""
     kinds = pa.float32(), pa.float16(), pa.uint8(), pa.int8(), pa.uint16(), pa.int16(), pa.bool_()
-    return np.float32 if all(table.schema.field(name).type in kinds for name in names) else np.float64
+    return np.float32 if all(column.type in kinds for column in columns) else np.float64
 
 
 def _numbers(pa, name, column):

@@ -7,6 +7,7 @@ rows that are no nodes are left out with a warning: a table of labels is often t
 import numpy as np
 
 from smoothgraph.files import existing, suffix
+from smoothgraph.io.cells import from_cells
 from smoothgraph.io.frames import values_of
 from smoothgraph.io.samples import Wanted, listed, shown
 from smoothgraph.io.tables import FRAME_READERS
@@ -46,7 +47,7 @@ def read_labels(
         raise ValueError(f"{path} is no table with named columns: use {', '.join(sorted(FRAME_READERS))}.")
     wanted = _WantedLabels(id_column=id_column, label_column=label_column, encoding=encoding, limit=max_memory)
     frame, _, _ = FRAME_READERS[suffix(path)](path, wanted)
-    labels = values_of(frame[label_column], "labels", max_memory).astype(str)
+    labels = np.array(from_cells(values_of(frame[label_column], "labels", max_memory).astype(str).tolist()), dtype=str)
     if id_column not in frame.column_names:
         if labels.size != len(ids):
             raise ValueError(
@@ -63,6 +64,7 @@ def _placed(path, names, labels, ids):
     found = np.full(len(ids), "", labels.dtype)
     strangers = []
     for name, label in zip(names.tolist(), labels.tolist(), strict=True):
+        name = name if name in number else from_cells([name])[0]
         if name not in number:
             strangers.append(name)
         elif label and found[number[name]] not in ("", label):

@@ -14,7 +14,7 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from smoothgraph.io.door import BadFileError, check_declared, reading
+from smoothgraph.io.door import BadFileError, check_declared, check_rows, reading
 from smoothgraph.io.samples import listed, shown
 from smoothgraph.memory import available_memory
 from smoothgraph.messages import printable
@@ -92,8 +92,8 @@ def _header(file: IO[bytes], path, kinds: str, name: str = "") -> Header:
     if dtype.kind not in kinds or dtype.hasobject:
         kind = "O" if dtype.hasobject else dtype.kind
         raise BadFileError(f"{what} holds {KINDS.get(kind, f'{dtype}, but features are numbers')}.")
-    if len(shape) > MAX_AXES or any(length < 0 for length in shape):
-        raise BadFileError(f"{what} is damaged: its shape is {shown(str(shape))}.")
+    if len(shape) > MAX_AXES or any(length < 0 for length in shape) or dtype.itemsize == 0:
+        raise BadFileError(f"{what} is damaged: its shape is {shown(str(shape))}, of {dtype}.")
     return Header(tuple(map(int, shape)), fortran, dtype, file.tell())
 
 
@@ -173,10 +173,26 @@ class Archive:
                 check_declared(self.path, 8 * (shape[kind == "csc"] + 1), f"a matrix of shape {tuple(shape)}", self.limit)
                 matrix = make((data, self.read("indices", "iu"), self.read("indptr", "iu")), shape=shape)
             elif kind == "coo":
+                check_rows(self.path, max(shape), data.size, "Is its shape right?")
                 matrix = sp.coo_matrix((data, (self.read("row", "iu"), self.read("col", "iu"))), shape=shape)
+            elif kind == "dia":
+                check_rows(self.path, max(shape), data.size, "Is its shape right?")
+                matrix = _of_diagonals(data, self.read("offsets", "iu"), shape)
             else:
-                raise ValueError(f"it is of the format {shown(kind)}: csr, csc, coo and bsr are read")
+                raise ValueError(f"it is of the format {shown(kind)}: csr, csc, coo, bsr and dia are read")
             return checked_csr(matrix, "its matrix")
+
+
+def _of_diagonals(data: np.ndarray, offsets: np.ndarray, shape: list[int]) -> sp.coo_matrix:
+    """The matrix whose entry (j − offset, j) is entry j of the diagonal with this offset, as scipy stores diagonals."""
+    if data.ndim != 2 or offsets.shape != (data.shape[0],) or len(set(offsets.tolist())) < offsets.size:
+        raise ValueError(f"its diagonals have shape {data.shape}, and offsets {offsets.shape}, which must differ")
+    near = (offsets > -shape[0]) & (offsets < shape[1])  # other diagonals are not in the matrix, and could overflow
+    data, offsets = data[near], offsets[near].astype(np.int64)
+    diagonal, column = np.nonzero(data)
+    row = column - offsets[diagonal]
+    inside = (row >= 0) & (row < shape[0]) & (column < shape[1])
+    return sp.coo_matrix((data[diagonal, column][inside], (row[inside], column[inside])), shape=shape)
 
 
 def _fill(flat: np.ndarray, file: IO[bytes]) -> None:

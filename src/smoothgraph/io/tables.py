@@ -17,7 +17,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from smoothgraph.files import existing, replacing, suffix
-from smoothgraph.io.arrays import read_idx_table, read_libsvm_table, read_npy_table, read_npz_table
+from smoothgraph.io.arrays import read_idx_table, read_libsvm_table, read_mtx_table, read_npy_table, read_npz_table
+from smoothgraph.io.cells import to_cells
 from smoothgraph.io.columnar import read_arrow_frame, read_parquet_frame
 from smoothgraph.io.frames import EXTRA, arrow_of, flat_name, samples_of
 from smoothgraph.io.samples import Table, Wanted, clean, listed
@@ -153,16 +154,17 @@ def _kind(path):
 
 
 def write_table(path, columns: dict[str, Any]) -> None:
-    """Write named columns to a .csv or .parquet file."""
+    """Write named columns to a .csv or .parquet file. Texts in a csv that begin like formulas get an apostrophe in front."""
     pa, kind = need("pyarrow", EXTRA), suffix(Path(path))
     if kind not in (".csv", ".parquet"):
         raise ValueError(f"{path} does not say in which format to write the table: end its name in .csv or .parquet.")
-    table = pa.table(columns)
+    if kind == ".csv":
+        columns = {name: to_cells(np.asarray(values)) for name, values in columns.items()}
     with replacing(path) as unfinished:
         if kind == ".csv":
-            need("pyarrow.csv", EXTRA).write_csv(table, unfinished)
+            need("pyarrow.csv", EXTRA).write_csv(pa.table(columns), unfinished)
         else:
-            need("pyarrow.parquet", EXTRA).write_table(table, unfinished)
+            need("pyarrow.parquet", EXTRA).write_table(pa.table(columns), unfinished)
 
 
 def _read_h5ad(path, wanted):
@@ -186,13 +188,6 @@ def _read_h5ad(path, wanted):
     return Table(sp.csr_matrix(X) if sp.issparse(X) else np.asarray(X), np.asarray(ids), labels)
 
 
-def _read_mtx(path, wanted):
-    from scipy.io import mmread
-
-    X = mmread(path)
-    return Table(sp.csr_matrix(X) if sp.issparse(X) else X)
-
-
 FRAME_READERS = {  # tables with named columns
     ".csv": read_text_frame,
     ".tsv": read_text_frame,
@@ -204,7 +199,7 @@ FRAME_READERS = {  # tables with named columns
 ARRAY_READERS = {
     ".npy": read_npy_table,
     ".npz": read_npz_table,
-    ".mtx": _read_mtx,
+    ".mtx": read_mtx_table,
     ".libsvm": read_libsvm_table,
     ".svmlight": read_libsvm_table,
     ".svm": read_libsvm_table,

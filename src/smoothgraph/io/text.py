@@ -64,7 +64,7 @@ def read_text_frame(path: Path, wanted: Wanted) -> tuple[Any, Wanted, str]:
     """
     with reading(path, "a text table"):
         dialect = _dialect(path, wanted.encoding)
-        check_names(dialect.names)
+        check_names(dialect.names, printable(str(path)))
     wanted = _with_row_names(dialect, wanted)
     features = wanted.features(dialect.names)
     with reading(path, "a text table"):
@@ -200,19 +200,20 @@ def _types(path, dialect, wanted, features):
     pa = need("pyarrow", EXTRA)
     types = {name: pa.string() for name in wanted.needed(dialect.names)}
     try:
-        with opened(path) as file, _reader(file, dialect, types, features) as reader:
+        with opened(path) as file, _reader(file, dialect, types, frozenset(features)) as reader:
             schema = reader.schema
     except (pa.ArrowInvalid, UnicodeDecodeError) as error:
         raise BadFileError(_explained(path, dialect, types, error)) from error
+    kinds = dict(zip(schema.names, schema.types, strict=True))
     for name in features:
-        kind = schema.field(name).type
+        kind = kinds[name]
         types[name] = kind if pa.types.is_boolean(kind) else pa.float64()
         if not (pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_null(kind)):
             raise BadFileError(_bad_value(path, dialect, name, f"{kind}"))
     return types
 
 
-def _reader(file, dialect, types, guessed=()):
+def _reader(file, dialect, types, guessed=frozenset()):
     """A reader of the columns of these types; the types of the guessed ones are to be found out."""
     arrow = need("pyarrow.csv", EXTRA)
     how = arrow.ReadOptions(
