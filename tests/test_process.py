@@ -358,28 +358,74 @@ def test_metadata_that_are_not_ours_are_no_error(tmp_path, capsys):
 # --- outputs ---
 
 
+def contents(folder):
+    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
 def test_an_output_never_replaces_an_input(files, capsys):
-    link = files / "link.npz"
-    link.symlink_to(files / "graph.npz")
+    """Nor under another name of the same file."""
+    table, graph, link = files / "table.csv", files / "graph.npz", files / "link.npz"
+    link.symlink_to(graph)
+    few, here = files / "few.csv", files / "here"
+    few.write_text("id,label\n0,x\n1,y\n")
+    here.mkdir()
+    (here / "graph.npz").hardlink_to(graph)
+    np.savez(files / "samples.npz", X=np.random.default_rng(0).normal(size=(30, 2)))
+    (here / "graph.png").symlink_to(files / "samples.npz")
+    near = "--prior-strength", 1
     for command in (
-        ["learn", files / "table.csv", "-k", 4, "-o", files / "table.csv"],
-        [
-            "learn",
-            files / "table.csv",
-            "-k",
-            4,
-            "--prior",
-            files / "graph.npz",
-            "--prior-strength",
-            1,
-            "-o",
-            files / "graph.npz",
-        ],
-        ["learn", files / "table.csv", "-k", 4, "--prior", link, "--prior-strength", 1, "-o", files / "graph.npz"],
+        ["learn", table, "-k", 4, "-o", table],
+        ["learn", table, "-k", 4, "--prior", graph, *near, "-o", graph],
+        ["learn", table, "-k", 4, "--prior", link, *near, "-o", graph],
+        ["learn", table, "-k", 4, "--prior", graph, *near, "-o", here / "graph.npz"],
+        ["convert", graph, link],
+        ["propagate", graph, few, "-o", few],
+        ["demo", files / "samples.npz", "-k", 4, "-o", here],
     ):
-        before = {path.name: path.read_bytes() for path in files.iterdir()}
+        before = contents(files)
         with pytest.raises(SystemExit) as end:
             main([str(argument) for argument in command])
         assert end.value.code == 1
-        assert "is also an input" in capsys.readouterr().err
-        assert {path.name: path.read_bytes() for path in files.iterdir()} == before
+        assert "is also an input" in capsys.readouterr().err, command
+        assert contents(files) == before
+
+
+def test_outputs_are_checked_before_the_work(files, capsys, monkeypatch):
+    """A folder that is not there, a read-only file, a format that does not exist: none costs an hour."""
+
+    def work(*arguments, **options):
+        raise AssertionError("work was done")
+
+    for place in (
+        "learner.GraphLearner.fit",
+        "uses.label_propagation",
+        "uses.spectral_embedding",
+        "datasets.mnist",
+        "plots.overview",
+    ):
+        monkeypatch.setattr(f"smoothgraph.{place}", work)
+    few, kept = files / "few.csv", files / "kept"
+    few.write_text("id,label\n0,x\n1,y\n")
+    for name in ("kept.npz", "kept.csv", "kept.png"):
+        (files / name).write_text("kept")
+        (files / name).chmod(0o444)
+    table, graph = files / "table.csv", files / "graph.npz"
+    commands = {
+        "npz": [["learn", table, "-k", 4, "-o"], ["convert", graph], ["datasets", "mnist", "-o"]],
+        "csv": [["propagate", graph, few, "-o"], ["embed", graph, "-o"]],
+        "png": [["plot", graph, "-o"]],
+    }
+    for kind, typed in commands.items():
+        for command in typed:
+            for output, reason in (
+                (files / "nowhere" / f"new.{kind}", "make it first"),
+                (kept.with_suffix(f".{kind}"), "is read-only"),
+                (files / "new.docx", ".docx"),
+            ):
+                with pytest.raises(SystemExit) as end:
+                    main([str(argument) for argument in [*command, output]])
+                assert end.value.code == 1
+                assert reason in capsys.readouterr().err, (command, output)
+    with pytest.raises(SystemExit):
+        main(["demo", "-o", str(table)])
+    assert "is a file: name a folder" in capsys.readouterr().err

@@ -26,6 +26,7 @@ def datasets(
     """
     from smoothgraph import datasets as sets
     from smoothgraph.cli.report import show
+    from smoothgraph.files import check_target
 
     entries = {entry.name: entry for entry in sets.list_datasets()}
     facts: dict[str, Any]
@@ -42,6 +43,7 @@ def datasets(
     path = Path(f"{name}.npz") if output is None else output
     if path.suffix != ".npz":
         raise ValueError(f"{path}: data sets are written as .npz.")
+    check_target(path)
     loaded = getattr(sets, name)()
     arrays = {"X": loaded.X, "y": loaded.y, "names": loaded.names}
     arrays = {key: values for key, values in arrays.items() if values is not None}

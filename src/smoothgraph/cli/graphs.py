@@ -119,13 +119,14 @@ def plot(
     smoothgraph plot graph.npz
     smoothgraph plot graph.npz --kind neighborhood --node 17 -o around17.pdf
     """
-    from smoothgraph.cli.report import Progress, save_figure, say
+    from smoothgraph.cli.report import Progress, check_picture_path, save_figure, say
     from smoothgraph.files import check_output
     from smoothgraph.io.graphs import read_graph
     from smoothgraph.optional import need
 
     need("matplotlib", "smoothgraph[plot]").use("Agg")
     output = graph.with_suffix(".png") if output is None else output
+    check_picture_path(output)
     check_output(output, [graph])
     with Progress(quiet) as progress:
         progress("read", "")

@@ -229,16 +229,30 @@ def demo(
             table = Table(digits.data, None, digits.target)
         else:
             table = read_table(data)
+        graph, picture = _demo_files(output, data)
         learner, missed = _fit(table.X, {"n_neighbors": n_neighbors}, progress)
         metadata = graph_metadata(learner)
         progress("draw", "")
-        output.mkdir(parents=True, exist_ok=True)
-        write_graph(output / "graph.npz", learner.graph_, ids=table.ids, labels=table.labels, metadata=metadata)
-        save_figure(plots.overview(learner.graph_, table.labels), output / "graph.png")
+        write_graph(graph, learner.graph_, ids=table.ids, labels=table.labels, metadata=metadata)
+        save_figure(plots.overview(learner.graph_, table.labels), picture)
     print()
     show(metadata, learned(metadata), as_json=False, quiet=False)
     print()
-    say(f"Wrote {output / 'graph.npz'} and {output / 'graph.png'}.")
+    say(f"Wrote {graph} and {picture}.")
     say("Your own file:  smoothgraph learn samples.csv -k 10 -o graph.npz   (or make demo DATA=samples.csv K=10)")
     if missed:
         raise typer.Exit(NOT_CONVERGED)
+
+
+def _demo_files(folder: Path, data: Path | None) -> tuple[Path, Path]:
+    """The graph and the picture in a folder, which is made; an error if they cannot be written there."""
+    from smoothgraph.files import check_output, check_target
+
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"{folder} is a file: name a folder to write to.")
+    folder.mkdir(parents=True, exist_ok=True)
+    graph, picture = folder / "graph.npz", folder / "graph.png"
+    for path in (graph, picture):
+        check_target(path)
+        check_output(path, [data])
+    return graph, picture

@@ -208,14 +208,22 @@ def compared(facts: dict[str, Any]):
     yield "largest difference", f"{facts['largest_difference']:.3e}"
 
 
+def check_picture_path(path) -> None:
+    """Raise the error that `save_figure` would end in for this path; to be called before the work is done."""
+    from smoothgraph.files import check_target
+    from smoothgraph.optional import need
+
+    kinds = need("matplotlib.backend_bases", "smoothgraph[plot]").FigureCanvasBase.get_supported_filetypes()
+    if path.suffix.lower().lstrip(".") not in kinds:
+        raise ValueError(f"{path} does not say what kind of picture to write: end its name in .{', .'.join(sorted(kinds))}.")
+    check_target(path)
+
+
 def save_figure(figure, path) -> None:
     """Write a figure to a file, which is complete or not there, and close the figure."""
     from smoothgraph.files import replacing
     from smoothgraph.optional import need
 
-    kinds = figure.canvas.get_supported_filetypes()
-    if path.suffix.lower().lstrip(".") not in kinds:
-        raise ValueError(f"{path} does not say what kind of picture to write: end its name in .{', .'.join(sorted(kinds))}.")
     with replacing(path) as unfinished:
         figure.savefig(unfinished, dpi=130)
     need("matplotlib.pyplot", "smoothgraph[plot]").close(figure)
