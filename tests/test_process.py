@@ -207,6 +207,18 @@ def test_encodings_without_greek(files, encoding):
     assert b"theta" in shown
 
 
+def test_the_help_is_plain_text():
+    """Where θ is spelt out after the lines were laid out, they would be too long."""
+    from typer.main import get_command
+
+    from smoothgraph.cli import app
+
+    for command in get_command(app).commands.values():
+        assert command.help.isascii()
+        for parameter in command.params:
+            assert parameter.help is None or parameter.help.isascii(), (command.name, parameter.name)
+
+
 def test_learning_where_neither_greek_nor_progress_can_be_shown(files):
     command = [*PROGRAM, "learn", files / "table.csv", "-k", "4", "-o", files / "new.npz"]
     with open("/dev/full", "wb") as full:

@@ -50,7 +50,7 @@ def learn(
     missing: Missing = "error",
     standardize: Standardize = "none",
     n_neighbors: Annotated[int, _parameter("Wanted mean number of neighbours.", "--n-neighbors", "-k")] = 15,
-    model: Annotated[Model, _parameter("What to learn; knn… are nearest-neighbour graphs, for comparison.")] = "log",
+    model: Annotated[Model, _parameter("What to learn; the knn ones are nearest-neighbour graphs, for comparison.")] = "log",
     metric: Annotated[Metric, _parameter("precomputed: DATA holds squared distances.")] = "euclidean",
     neighbors: Annotated[Search, _parameter("How to find neighbours; all: every pair of samples is an allowed edge.")] = "auto",
     oversampling: Annotated[float, _parameter("The first neighbour lists have this many times n_neighbors entries.")] = 2,
@@ -58,13 +58,13 @@ def learn(
         Duplicates, _parameter("Rows that are equal: one node with its copies hung on it, or all.")
     ] = "merge",
     locality: Annotated[
-        float | None, _parameter("From 0 (one θ for all nodes) to 1 (a θ for each node, even degrees).")
+        float | None, _parameter("From 0 (one theta for all nodes) to 1 (one for each node, even degrees).")
     ] = None,
     complete: Annotated[bool, _parameter("Make neighbour lists longer until the graph is proven optimal.")] = True,
     connect: Annotated[bool | None, _parameter("Connect the components of the graph by bridges.")] = None,
-    theta: Annotated[float | None, _parameter("Set θ by hand.")] = None,
-    alpha: Annotated[float | None, _parameter("The paper's α, together with --beta (for the model l2: alone).")] = None,
-    beta: Annotated[float | None, _parameter("The paper's β, together with --alpha.")] = None,
+    theta: Annotated[float | None, _parameter("Set theta by hand.")] = None,
+    alpha: Annotated[float | None, _parameter("The paper's alpha, together with --beta (for the model l2: alone).")] = None,
+    beta: Annotated[float | None, _parameter("The paper's beta, together with --alpha.")] = None,
     tol: Annotated[float, _parameter("Relative duality gap at which the solver stops.")] = 1e-6,
     max_iter: Annotated[int, _parameter("Largest number of rounds of a solve.")] = 1000,
     max_weight: Annotated[float | None, _parameter("Largest weight of an edge.")] = None,
@@ -72,7 +72,7 @@ def learn(
     prior_strength: Annotated[float | None, _parameter("How strongly it stays near to the prior; needed with --prior.")] = None,
     mu: Annotated[float | None, _parameter("Price of degrees below 1, for the model soft.")] = None,
     projection: Annotated[int | None, _parameter("Number of features to project to, for the models hard and soft.")] = None,
-    sigma: Annotated[float | None, _parameter("Width σ, for the model knn-gaussian.")] = None,
+    sigma: Annotated[float | None, _parameter("Width sigma, for the model knn-gaussian.")] = None,
     mutual: Annotated[bool, _parameter("Keep an edge only if each end lists the other, for the knn models.")] = False,
     scale: Annotated[str | None, _parameter("Scale of the weights: a number, 'sum' or 'laplacian'.")] = None,
     random_state: Annotated[int | None, _parameter("Seed of the approximate search and of --projection.")] = None,
