@@ -29,6 +29,7 @@ STAGES = [
     "datasets",
     "parallel",
     "numbering",
+    "_kernels.cache",
     "_kernels.decorators",
     "_kernels.form",
     "_kernels.lists",
@@ -126,6 +127,8 @@ STAGES = [
     "cli.uses",
     "cli.data",
     "cli",
+    "signals",
+    "streams",
     "__main__",
 ]
 

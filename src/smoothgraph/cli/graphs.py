@@ -18,7 +18,7 @@ def info(graph: GraphFile, max_memory: MaxMemory = None, as_json: Json = False, 
     smoothgraph info graph.npz
     smoothgraph info graph.parquet --json
     """
-    from smoothgraph.cli.report import facts_of, learned, seen, show
+    from smoothgraph.cli.report import facts_of, say, seen, show
     from smoothgraph.io.graphs import read_graph
 
     stored = read_graph(graph, max_memory=max_memory)
@@ -27,13 +27,28 @@ def info(graph: GraphFile, max_memory: MaxMemory = None, as_json: Json = False, 
     if as_json or quiet:
         return
     if stored.ids is not None:
-        typer.echo(f"\n  ids such as {', '.join(map(str, stored.ids[:5]))}")
+        print()
+        say(f"  ids such as {', '.join(map(str, stored.ids[:5]))}")
     if "parameters" in stored.metadata:
-        typer.echo(f"\n  learned by smoothgraph {stored.metadata['smoothgraph']}:\n")
-        parameters = stored.metadata["parameters"] | stored.metadata["model_parameters"]
+        print()
+        _show_how(stored.metadata)
+
+
+def _show_how(metadata) -> None:
+    """How a graph was learned, as its file says: the file may say anything, or miss something."""
+    from smoothgraph.cli.report import learned, say, show
+
+    try:
+        parameters = metadata["parameters"] | metadata["model_parameters"]
         text = ", ".join(f"{name}={value}" for name, value in parameters.items() if value is not None)
-        _, _, *how = learned(stored.metadata)  # the numbers of nodes and edges are shown already
-        show({}, [*how, ("parameters", text)], as_json=False, quiet=False)
+        _, _, *how = learned(metadata)  # the numbers of nodes and edges are shown already
+        heading = f"  learned by smoothgraph {metadata['smoothgraph']}:"
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+        say(f"  how it was learned cannot be told: its metadata are not as learn writes them ({type(error).__name__}: {error})")
+        return
+    say(heading)
+    print()
+    show({}, [*how, ("parameters", text)], as_json=False, quiet=False)
 
 
 @app.command()
@@ -67,7 +82,9 @@ def compare(a: GraphFile, b: GraphFile, max_memory: MaxMemory = None, as_json: J
 @app.command()
 def convert(
     graph: GraphFile,
-    output: Annotated[Path, typer.Argument(help="The new file: .npz, .parquet, .csv, .graphml, .h5ad.", show_default=False)],
+    output: Annotated[
+        Path, typer.Argument(metavar="OUTPUT", help="The new file: .npz, .parquet, .csv, .graphml, .h5ad.", show_default=False)
+    ],
     max_memory: MaxMemory = None,
     quiet: Quiet = False,
 ) -> None:
@@ -76,6 +93,7 @@ def convert(
     \b
     smoothgraph convert graph.npz graph.graphml
     """
+    from smoothgraph.cli.report import say
     from smoothgraph.files import check_output
     from smoothgraph.io.graphs import check_graph_path, read_graph, write_graph
 
@@ -84,7 +102,7 @@ def convert(
     stored = read_graph(graph, max_memory=max_memory)
     write_graph(output, stored.W, ids=stored.ids, labels=stored.labels, metadata=stored.metadata)
     if not quiet:
-        typer.echo(f"Wrote {output}: {stored.W.shape[0]:,} nodes, {stored.W.nnz // 2:,} edges.")
+        say(f"Wrote {output}: {stored.W.shape[0]:,} nodes, {stored.W.nnz // 2:,} edges.")
 
 
 @app.command()
@@ -103,13 +121,14 @@ def plot(
     smoothgraph plot graph.npz
     smoothgraph plot graph.npz --kind neighborhood --node 17 -o around17.pdf
     """
-    from smoothgraph.cli.report import Progress, save_figure
+    from smoothgraph.cli.report import Progress, check_picture_path, save_figure, say
     from smoothgraph.files import check_output
     from smoothgraph.io.graphs import read_graph
     from smoothgraph.optional import need
 
     need("matplotlib", "smoothgraph[plot]").use("Agg")
     output = graph.with_suffix(".png") if output is None else output
+    check_picture_path(output)
     check_output(output, [graph])
     with Progress(quiet) as progress:
         progress("read", "")
@@ -117,7 +136,7 @@ def plot(
         progress("draw", "")
         save_figure(_picture(stored, kind, node, hops), output)
     if not quiet:
-        typer.echo(f"Wrote {output}.")
+        say(f"Wrote {output}.")
 
 
 def _picture(stored, kind, node, hops):

@@ -55,7 +55,7 @@ def learn(
     max_memory: MaxMemory = None,
     standardize: Standardize = "none",
     n_neighbors: Annotated[int, _parameter("Wanted mean number of neighbours.", "--n-neighbors", "-k")] = 15,
-    model: Annotated[Model, _parameter("What to learn; knn… are nearest-neighbour graphs, for comparison.")] = "log",
+    model: Annotated[Model, _parameter("What to learn; the knn ones are nearest-neighbour graphs, for comparison.")] = "log",
     metric: Annotated[Metric, _parameter("precomputed: DATA holds squared distances.")] = "euclidean",
     neighbors: Annotated[Search, _parameter("How to find neighbours; all: every pair of samples is an allowed edge.")] = "auto",
     oversampling: Annotated[float, _parameter("The first neighbour lists have this many times n_neighbors entries.")] = 2,
@@ -63,13 +63,13 @@ def learn(
         Duplicates, _parameter("Rows that are equal: one node with its copies hung on it, or all.")
     ] = "merge",
     locality: Annotated[
-        float | None, _parameter("From 0 (one θ for all nodes) to 1 (a θ for each node, even degrees).")
+        float | None, _parameter("From 0 (one theta for all nodes) to 1 (one for each node, even degrees).")
     ] = None,
     complete: Annotated[bool, _parameter("Make neighbour lists longer until the graph is proven optimal.")] = True,
     connect: Annotated[bool | None, _parameter("Connect the components of the graph by bridges.")] = None,
-    theta: Annotated[float | None, _parameter("Set θ by hand.")] = None,
-    alpha: Annotated[float | None, _parameter("The paper's α, together with --beta (for the model l2: alone).")] = None,
-    beta: Annotated[float | None, _parameter("The paper's β, together with --alpha.")] = None,
+    theta: Annotated[float | None, _parameter("Set theta by hand.")] = None,
+    alpha: Annotated[float | None, _parameter("The paper's alpha, together with --beta (for the model l2: alone).")] = None,
+    beta: Annotated[float | None, _parameter("The paper's beta, together with --alpha.")] = None,
     tol: Annotated[float, _parameter("Relative duality gap at which the solver stops.")] = 1e-6,
     max_iter: Annotated[int, _parameter("Largest number of rounds of a solve.")] = 1000,
     max_weight: Annotated[float | None, _parameter("Largest weight of an edge.")] = None,
@@ -77,7 +77,7 @@ def learn(
     prior_strength: Annotated[float | None, _parameter("How strongly it stays near to the prior; needed with --prior.")] = None,
     mu: Annotated[float | None, _parameter("Price of degrees below 1, for the model soft.")] = None,
     projection: Annotated[int | None, _parameter("Number of features to project to, for the models hard and soft.")] = None,
-    sigma: Annotated[float | None, _parameter("Width σ, for the model knn-gaussian.")] = None,
+    sigma: Annotated[float | None, _parameter("Width sigma, for the model knn-gaussian.")] = None,
     mutual: Annotated[bool, _parameter("Keep an edge only if each end lists the other, for the knn models.")] = False,
     scale: Annotated[str | None, _parameter("Scale of the weights: a number, 'sum' or 'laplacian'.")] = None,
     random_state: Annotated[int | None, _parameter("Seed of the approximate search and of --projection.")] = None,
@@ -105,11 +105,15 @@ def learn(
 
 def _learn(options: dict[str, Any], progress) -> tuple[dict[str, Any], bool]:
     """Read, learn, write: (metadata of the graph, whether the tolerance or the number of neighbours was missed)."""
+    from smoothgraph.files import check_output, existing
     from smoothgraph.io.graphs import check_graph_path, graph_metadata, write_graph
     from smoothgraph.io.tables import source_of
 
     data, output = options["data"], options["output"]
     check_graph_path(output)
+    if options["prior"] is not None:
+        existing(options["prior"])  # before the table is read, which may take long
+    check_output(output, [data, options["prior"]])
     progress("read", "")
     table = _read(options)
     progress("read", _what_was_read(table, data))
@@ -219,7 +223,9 @@ def _number_or_text(text: str | None) -> float | str | None:
 
 @app.command()
 def demo(
-    data: Annotated[Path | None, typer.Argument(help="A table of your own; the digits of scikit-learn if not given.")] = None,
+    data: Annotated[
+        Path | None, typer.Argument(metavar="DATA", help="A table of your own; the digits of scikit-learn if not given.")
+    ] = None,
     n_neighbors: Annotated[int, typer.Option("--n-neighbors", "-k", help="Wanted mean number of neighbours.")] = 15,
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder to write to.")] = Path("demo_output"),
 ) -> None:
@@ -230,7 +236,7 @@ def demo(
     smoothgraph demo samples.csv -k 5
     """
     from smoothgraph import plots
-    from smoothgraph.cli.report import Progress, learned, save_figure, show
+    from smoothgraph.cli.report import Progress, learned, save_figure, say, show
     from smoothgraph.io.graphs import graph_metadata, write_graph
     from smoothgraph.io.samples import Table
     from smoothgraph.io.tables import read_table
@@ -246,15 +252,30 @@ def demo(
             table = Table(digits.data, None, digits.target)
         else:
             table = read_table(data)
+        graph, picture = _demo_files(output, data)
         learner, missed = _fit(table.X, {"n_neighbors": n_neighbors}, progress)
         metadata = graph_metadata(learner)
         progress("draw", "")
-        output.mkdir(parents=True, exist_ok=True)
-        write_graph(output / "graph.npz", learner.graph_, ids=table.ids, labels=table.labels, metadata=metadata)
-        save_figure(plots.overview(learner.graph_, table.labels), output / "graph.png")
-    typer.echo()
+        write_graph(graph, learner.graph_, ids=table.ids, labels=table.labels, metadata=metadata)
+        save_figure(plots.overview(learner.graph_, table.labels), picture)
+    print()
     show(metadata, learned(metadata), as_json=False, quiet=False)
-    typer.echo(f"\nWrote {output / 'graph.npz'} and {output / 'graph.png'}.")
-    typer.echo("Your own file:  smoothgraph learn samples.csv -k 10 -o graph.npz   (or make demo DATA=samples.csv K=10)")
+    print()
+    say(f"Wrote {graph} and {picture}.")
+    say("Your own file:  smoothgraph learn samples.csv -k 10 -o graph.npz   (or make demo DATA=samples.csv K=10)")
     if missed:
         raise typer.Exit(NOT_CONVERGED)
+
+
+def _demo_files(folder: Path, data: Path | None) -> tuple[Path, Path]:
+    """The graph and the picture in a folder, which is made; an error if they cannot be written there."""
+    from smoothgraph.files import check_output, check_target
+
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"{folder} is a file: name a folder to write to.")
+    folder.mkdir(parents=True, exist_ok=True)
+    graph, picture = folder / "graph.npz", folder / "graph.png"
+    for path in (graph, picture):
+        check_target(path)
+        check_output(path, [data])
+    return graph, picture

@@ -30,9 +30,10 @@ def propagate(
     from smoothgraph.files import check_output
     from smoothgraph.io.graphs import read_graph
     from smoothgraph.io.labels import read_labels
-    from smoothgraph.io.tables import write_table
+    from smoothgraph.io.tables import check_table_path, write_table
     from smoothgraph.uses import label_propagation
 
+    check_table_path(output)
     check_output(output, [graph, labels])
     with Progress(quiet) as progress:
         progress("read", "")
@@ -75,9 +76,10 @@ def embed(
     from smoothgraph.cli.report import Progress, show
     from smoothgraph.files import check_output
     from smoothgraph.io.graphs import read_graph
-    from smoothgraph.io.tables import write_table
+    from smoothgraph.io.tables import check_table_path, write_table
     from smoothgraph.uses import spectral_embedding
 
+    check_table_path(output)
     check_output(output, [graph])
     with Progress(quiet) as progress:
         progress("read", "")

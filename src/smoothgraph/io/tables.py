@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from smoothgraph.files import existing, replacing, suffix
+from smoothgraph.files import check_target, existing, replacing, suffix
 from smoothgraph.io.arrays import read_idx_table, read_libsvm_table, read_mtx_table, read_npy_table, read_npz_table
 from smoothgraph.io.cells import to_cells
 from smoothgraph.io.columnar import read_arrow_frame, read_parquet_frame
@@ -151,11 +151,17 @@ def _kind(path):
     return ".idx" if path.name.lower().removesuffix(".gz").endswith("-ubyte") else suffix(path)
 
 
+def check_table_path(path) -> None:
+    """Raise the error that `write_table` would end in for this path; to be called before the work is done."""
+    if suffix(Path(path)) not in (".csv", ".parquet"):
+        raise ValueError(f"{path} does not say in which format to write the table: end its name in .csv or .parquet.")
+    check_target(path)
+
+
 def write_table(path, columns: dict[str, Any]) -> None:
     """Write named columns to a .csv or .parquet file. Texts in a csv that begin like formulas get an apostrophe in front."""
+    check_table_path(path)
     pa, kind = need("pyarrow", EXTRA), suffix(Path(path))
-    if kind not in (".csv", ".parquet"):
-        raise ValueError(f"{path} does not say in which format to write the table: end its name in .csv or .parquet.")
     if kind == ".csv":
         columns = {name: to_cells(np.asarray(values)) for name, values in columns.items()}
     with replacing(path) as unfinished:
