@@ -1,9 +1,11 @@
 """What reading and writing files have in common: the kind of a file, and files that are complete or not there."""
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from smoothgraph.messages import printable
 
 
 def suffix(path: Path) -> str:
@@ -20,6 +22,17 @@ def existing(path) -> Path:
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder: name a file.")
     return path
+
+
+def check_output(path, inputs: Iterable) -> None:
+    """Raise a ValueError if `path` is one of the files that are read, under whatever name; None among them is no file."""
+    for given in inputs:
+        with suppress(OSError):  # what does not exist is not the same file
+            if given is not None and os.path.samefile(path, given):
+                called = "" if str(given) == str(path) else f" (as {printable(str(given))})"
+                raise ValueError(
+                    f"{printable(str(path))} is also an input{called}, and would be replaced: give the output another name."
+                )
 
 
 @contextmanager

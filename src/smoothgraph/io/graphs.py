@@ -8,7 +8,7 @@ dict of plain values that JSON can hold. The end of a file's name says its kind:
   node without edges has a row with itself as target and weight 0, so that no node is lost. Parquet has n and the metadata in
   its schema; csv has no place for metadata.
 - graphml: nodes named by their ids, an edge attribute `weight`, a node attribute `label`, the metadata as JSON.
-- h5ad: an AnnData with obsp["connectivities"], obs, and uns["smoothgraph"] for the metadata.
+- h5ad: an AnnData with the graph where scanpy keeps it, and the ids and labels in obs (see h5ad.py).
 
 A file is written under another name and then renamed: it is complete, or it is not there.
 """
@@ -23,7 +23,8 @@ import scipy.sparse as sp
 
 import smoothgraph
 from smoothgraph.files import existing, replacing, suffix
-from smoothgraph.io.exports import neighbors_entry, to_networkx
+from smoothgraph.io.exports import to_networkx
+from smoothgraph.io.h5ad import read_h5ad_graph, write_h5ad_graph
 from smoothgraph.io.tables import plain
 from smoothgraph.optional import need
 from smoothgraph.symmetry import check_symmetric
@@ -300,26 +301,12 @@ def _read_graphml(path):
 
 
 def _write_h5ad(path, graph):
-    anndata, pandas = need("anndata", EXTRA), need("pandas", EXTRA)
-    ids = np.arange(graph.W.shape[0]) if graph.ids is None else graph.ids
-    obs = pandas.DataFrame(index=ids.astype(str))
-    if graph.labels is not None:
-        obs["label"] = graph.labels
-    adata = anndata.AnnData(obs=obs, obsp={"connectivities": graph.W}, uns={"neighbors": neighbors_entry(graph.metadata)})
-    kind = "none" if graph.ids is None else graph.ids.dtype.kind
-    adata.uns["smoothgraph"] = json.dumps({"ids": kind, "metadata": graph.metadata})
-    adata.write_h5ad(path)
+    write_h5ad_graph(path, graph.W, graph.ids, graph.labels, graph.metadata)
 
 
 def _read_h5ad(path):
-    adata = need("anndata", EXTRA).read_h5ad(path)
-    if "connectivities" not in adata.obsp:
-        raise ValueError(f"{path} holds no graph: obsp['connectivities'] is missing, obsp has {list(adata.obsp)}.")
-    described = json.loads(adata.uns.get("smoothgraph", "{}"))
-    kind = described.get("ids", "U")
-    ids = None if kind == "none" else np.asarray(adata.obs_names).astype(np.int64 if kind == "i" else str)
-    labels = plain(np.asarray(adata.obs["label"])) if "label" in adata.obs else None
-    return StoredGraph(sp.csr_matrix(adata.obsp["connectivities"]), ids, labels, described.get("metadata", {}))
+    W, ids, labels, metadata = read_h5ad_graph(path)
+    return StoredGraph(W, ids, None if labels is None else plain(labels), metadata)
 
 
 WRITERS = {

@@ -14,6 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from smoothgraph.files import existing, replacing, suffix
+from smoothgraph.io.h5ad import read_h5ad_table
 from smoothgraph.optional import need
 
 EXTRA = "smoothgraph[io]"
@@ -324,23 +325,8 @@ def _read_idx(path, key, id_column, label_column):
 
 
 def _read_h5ad(path, key, id_column, label_column):
-    adata = need("anndata", EXTRA).read_h5ad(path)
-    if key in (None, "X"):
-        X = adata.X
-    elif key in adata.obsm:
-        X = adata.obsm[key]
-    elif key in adata.layers:
-        X = adata.layers[key]
-    else:
-        raise ValueError(f"{path} has no layer and no obsm {key!r}: it has X, {_listed([*adata.layers, *adata.obsm])}.")
-    if X is None:
-        raise ValueError(f"{path} has no X: choose a layer or an obsm by its key, of {_listed([*adata.layers, *adata.obsm])}.")
-    for name in filter(None, [id_column, label_column]):
-        if name not in adata.obs:
-            raise ValueError(f"{path} has no column {name!r} in obs: it has {_listed(list(adata.obs.columns))}.")
-    ids = adata.obs_names if id_column is None else adata.obs[id_column]
-    labels = None if label_column is None else np.asarray(adata.obs[label_column])
-    return Table(sp.csr_matrix(X) if sp.issparse(X) else np.asarray(X), np.asarray(ids), labels)
+    X, ids, labels = read_h5ad_table(path, key, id_column, label_column)
+    return Table(X if sp.issparse(X) else _two_axes(X, path), ids, labels)
 
 
 def _only_samples(path, id_column, label_column):
