@@ -17,13 +17,13 @@ import numpy as np
 
 import smoothgraph
 from smoothgraph.files import check_target, existing, replacing, suffix
-from smoothgraph.io.door import MAX_METADATA, BadFileError, depth_fits, reading
+from smoothgraph.io.door import MAX_METADATA, BadFileError, reading
 from smoothgraph.io.edge_lists import read_csv, read_parquet, write_csv, write_parquet
 from smoothgraph.io.graphml import read_graphml, write_graphml
 from smoothgraph.io.h5ad import read_h5ad_graph, write_h5ad_graph
 from smoothgraph.io.matrix_market import read_matrix_market
 from smoothgraph.io.npz import read_npz, write_npz
-from smoothgraph.io.stored import StoredGraph, check_differ, checked_names, checked_weights
+from smoothgraph.io.stored import StoredGraph, checked_graph
 from smoothgraph.messages import printable
 
 
@@ -114,18 +114,11 @@ def write_graph(path, W, *, ids=None, labels=None, metadata: dict[str, Any] | No
     """
     path = Path(path)
     write = _writer(path)
-    W = checked_weights(W)
-    ids, labels = (
-        None if values is None else checked_names(name, values, W.shape[0])
-        for name, values in (("ids", ids), ("labels", labels))
-    )
-    if ids is not None:
-        check_differ("ids", ids)
-    metadata = dict(metadata or {})
-    if not depth_fits(metadata) or len(json.dumps(metadata)) > MAX_METADATA:
-        raise ValueError("metadata is too deep or too long for a file: leave the large parts out.")
+    graph = checked_graph(StoredGraph(W, ids, labels, dict(metadata or {})))
+    if len(json.dumps(graph.metadata)) > MAX_METADATA:
+        raise ValueError(f"metadata has more than {MAX_METADATA:,} characters, which no file holds: leave the large parts out.")
     with replacing(path) as unfinished:
-        write(unfinished, StoredGraph(W, ids, labels, metadata))
+        write(unfinished, graph)
 
 
 def check_graph_path(path) -> None:
@@ -152,20 +145,11 @@ def read_graph(path, *, max_memory: float | None = None) -> StoredGraph:
     if kind not in READERS:
         raise ValueError(f"{printable(str(path))} is not of a kind that holds a graph: use {_listed(READERS)}.")
     with reading(path, f"a graph of kind {kind}"):
-        W, ids, labels, metadata = READERS[kind](path, max_memory)
+        stored = READERS[kind](path, max_memory)
         try:
-            W = checked_weights(W, printable(str(path)))
-            ids, labels = (
-                None if values is None else checked_names(f"{printable(str(path))}: {name}", values, W.shape[0])
-                for name, values in (("ids", ids), ("labels", labels))
-            )
-            if ids is not None:
-                check_differ(printable(str(path)), ids)
-            if not isinstance(metadata, dict) or not depth_fits(metadata):
-                raise ValueError(f"{printable(str(path))} has metadata that are no dict, or too deep.")
+            return checked_graph(stored, printable(str(path)))
         except ValueError as error:
             raise BadFileError(str(error)) from None
-    return StoredGraph(W, ids, labels, metadata)
 
 
 def _writer(path):
