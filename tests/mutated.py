@@ -166,7 +166,7 @@ def mutants(files: dict[str, bytes], count: int, seed: int):
             yield number, name, mutated(data, rng) if number % 2 else mutated_inside(name, data, rng)
 
 
-def _child(folder):
+def _child(folder, faults):
     """Read every file of a folder, and print (name, fault) as a line of JSON before the next is begun."""
     for path in sorted(Path(folder).iterdir()):
         print(json.dumps(path.name), flush=True)
@@ -174,7 +174,8 @@ def _child(folder):
             print(json.dumps([path.name, found]), flush=True)
 
 
-def main():
+def main(script=__file__, sources=sources, faults=faults):
+    """Count the failures; `script` is the file that calls this, which its child processes run."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("count", nargs="?", type=int, default=100, help="files of each kind")
     parser.add_argument("--seed", type=int, default=0)
@@ -182,7 +183,7 @@ def main():
     parser.add_argument("--child", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
-        return _child(options.child)
+        return _child(options.child, faults)
     with tempfile.TemporaryDirectory() as top:
         files = sources(Path(top))
     total, failed = 0, 0
@@ -190,19 +191,19 @@ def main():
     for begin in range(0, len(every), BATCH):
         batch = {f"{number:06d}-{name}": data for number, name, data in every[begin : begin + BATCH]}
         total += len(batch)
-        failed += _run(batch, options.folder)
+        failed += _run(batch, options.folder, script)
     print(f"{total} files of {len(files)} kinds, seed {options.seed}: {failed} failed")
     return failed > 0
 
 
-def _run(batch, keep) -> int:
+def _run(batch, keep, script) -> int:
     """The number of failures; after a crash, the files behind the one that crashed are read by another child."""
     failed = 0
     while batch:
         with tempfile.TemporaryDirectory() as folder:
             for name, data in batch.items():
                 (Path(folder) / name).write_bytes(data)
-            command = [sys.executable, __file__, "--child", folder]
+            command = [sys.executable, script, "--child", folder]
             done = subprocess.run(command, capture_output=True, text=True, timeout=600)
         lines = [json.loads(line) for line in done.stdout.splitlines()]
         bad = {line[0]: line[1] for line in lines if isinstance(line, list)}

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 
-from smoothgraph.io.door import BadFileError, check_declared, reading
+from smoothgraph.io.door import BadFileError, check_declared, check_rows, reading
 from smoothgraph.io.h5ad import read_h5ad_table
 from smoothgraph.io.matrix_market import read_matrix_market
 from smoothgraph.io.npy import TEXTS, Archive, read_npy
@@ -66,8 +66,8 @@ def read_libsvm_table(path: Path, wanted: Wanted) -> Table:
     with reading(path, "a libsvm file"), opened(path, most) as file:
         X, labels = load_svmlight_file(file)
         X = checked_csr(X, "its matrix")
-        # Some steps have an array with a number for each column: a single index of a billion must not ask for gigabytes.
-        check_declared(path, 8 * len(labels) + 64 * X.shape[1], f"{X.shape[1]} features", wanted.limit)
+        # Some steps have a number for each column: a single index of a billion must not ask for gigabytes.
+        check_rows(path, X.shape[1], X.nnz, "Its largest index is the number of features: is it right?")
         whole = np.isfinite(labels).all() and np.array_equal(labels, np.trunc(labels)) and (np.abs(labels) < 2**53).all()
         return Table(X, None, labels.astype(np.int64) if whole else labels)
 

@@ -37,7 +37,7 @@ def read_parquet_frame(path: Path, wanted: Wanted) -> tuple[Any, Wanted, str]:
             check_declared(path, count, "tables", wanted.limit)
         table = pa.concat_tables(parts) if parts else file.schema_arrow.empty_table().select(needed)
         table.validate(full=True)
-    return table, wanted, ""
+    return table, wanted._replace(columns=wanted.features(names), exclude=None), ""
 
 
 def read_arrow_frame(path: Path, wanted: Wanted) -> tuple[Any, Wanted, str]:
@@ -59,4 +59,4 @@ def read_arrow_frame(path: Path, wanted: Wanted) -> tuple[Any, Wanted, str]:
             check_declared(path, count, "tables", wanted.limit)
         table = pa.Table.from_batches(kept, opened.schema)
         table.validate(full=True)
-    return table.select(wanted.needed(table.column_names)), wanted, ""
+    return table, wanted, ""

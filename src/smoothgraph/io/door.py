@@ -63,7 +63,7 @@ def check_declared(path, count: float, what: str, limit: float | None = None) ->
 def check_rows(path, rows: int, entries: int, remedy: str) -> None:
     """Raise a `BadFileError` if a file of so many entries (edges, values) declares far more rows (nodes) than it can need."""
     if rows > SPARE_ROWS + ROWS_PER_ENTRY * entries:
-        raise bad(path, f"{rows:,} rows or nodes are too many for {entries:,} entries. {remedy}")
+        raise bad(path, f"{rows:,} rows, columns or nodes are too many for {entries:,} entries. {remedy}")
 
 
 def metadata_of(path, text: str | bytes) -> dict[str, Any]:

@@ -28,7 +28,7 @@ def samples_of(table: Any, wanted: Wanted) -> Table:
     names = wanted.features(table.column_names)
     place = {name: j for j, name in enumerate(table.column_names)}  # Arrow itself looks through all names for each
     special = ((wanted.id_column, "ids"), (wanted.label_column, "labels"))
-    ids, labels = (name and values_of(table.column(place[name]), what, wanted.limit) for name, what in special)
+    ids, labels = (None if name is None else values_of(table.column(place[name]), what, wanted.limit) for name, what in special)
     features = [table.column(place[name]) for name in names]
     dtype = _float_type(pa, features)
     check_memory(
@@ -71,13 +71,20 @@ def check_names(names: list[str], where: str = "The table") -> None:
 def values_of(column: Any, what: str = "ids", limit: float | None = None) -> np.ndarray:
     """A column of ids or labels, with empty text for a missing value."""
     pa = need("pyarrow", EXTRA)
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    if pa.types.is_nested(column.type) or pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
-        raise ValueError(f"A column of {column.type} cannot be used for {what}: text or whole numbers can.")
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+        raise ValueError(f"A column of {kind} cannot be used for {what}: text or whole numbers can.")
     if pa.types.is_integer(column.type) and column.null_count == 0:
         return plain(column.to_numpy(), what, limit)
-    return plain(np.array(["" if value is None else str(value) for value in column.to_pylist()], dtype=object), what, limit)
+    return plain(np.array([text for chunk in column.chunks for text in _texts(pa, chunk)], dtype=object), what, limit)
+
+
+def _texts(pa, chunk):
+    """The values of an array as texts; one that a dictionary repeats is in memory once."""
+    if not pa.types.is_dictionary(chunk.type):
+        return ["" if value is None else str(value) for value in chunk.to_pylist()]
+    texts = _texts(pa, chunk.dictionary)
+    return ["" if code is None else texts[code] for code in chunk.indices.to_pylist()]
 
 
 def flat_name(name):

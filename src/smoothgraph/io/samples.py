@@ -142,18 +142,19 @@ def _missing_text(X, ids, names, gaps):
     where = f"row {int(gaps[0])}" + ("" if ids is None else f" ({shown(str(ids[int(gaps[0])]))})")
     remedy = "leave those rows out with missing='drop' (--missing drop)"
     if gaps.size == X.shape[0]:
-        remedy = f"choose other columns. {_emptiest(X, names)}".rstrip(". ")
+        remedy = "use other columns"
+    more = f" {_emptiest(X, names)}" if gaps.size == X.shape[0] else ""
     return (
         f"{gaps.size} of {X.shape[0]} rows have missing values; the first is in {where}, column "
         f"{column if names is None else shown(names[column])}, counted from 0. Values are not guessed: "
-        f"fill them in, or {remedy}."
+        f"fill them in, or {remedy}.{more}"
     )
 
 
 def _emptiest(X, names):
     """A sentence that names the columns with the most missing values."""
     if sp.issparse(X) or names is None:
-        return "Choose columns without missing values."
+        return "No column is without them."
     counts = sum(np.isnan(X[begin : begin + BLOCK_ROWS]).sum(axis=0) for begin in range(0, X.shape[0], BLOCK_ROWS))
     worst = [j for j in np.argsort(-counts, kind="stable")[:MAX_LISTED] if counts[j]]
     columns = ", ".join(f"{shown(names[j])} ({counts[j]} of {X.shape[0]})" for j in worst)

@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from smoothgraph.files import suffix
-from smoothgraph.io.door import BadFileError, check_declared, reading
+from smoothgraph.io.door import BadFileError, reading
 from smoothgraph.io.frames import EXTRA, OTHER_COLUMNS, check_names, is_number
 from smoothgraph.io.samples import Wanted, shown
 from smoothgraph.io.streams import opened
+from smoothgraph.memory import check_memory
 from smoothgraph.messages import printable
 from smoothgraph.optional import need
 
@@ -31,6 +32,7 @@ MARKS = ["", "NA", "N/A", "n/a", "na", "N.A.", "n.a.", "#N/A", "#NA", "<NA>", "N
 MARKS += ["Null", "None", "none", "NONE", "?", ".", "-", "--", "missing", "1.#QNAN", "-1.#IND", "1.#IND", "-1.#QNAN", "NaT"]
 MISSING = [*MARKS, *(" " + mark for mark in MARKS)]  # of "1, NA" the mark begins with a space
 TRUTHS = ("true", "false")
+FEWER = "Use fewer columns (--columns, --exclude), or write it as npy, which can be mapped."
 ENCODING_REMEDY = "say its encoding (--encoding latin-1, or cp1252), or convert it: iconv -f latin1 -t utf-8"
 
 
@@ -74,8 +76,8 @@ def read_text_frame(path: Path, wanted: Wanted) -> tuple[Any, Wanted, str]:
             if name in types and name not in features:
                 table = table.set_column(table.column_names.index(name), name, _whole_numbers(table[name]))
     if dialect.has_row_names and wanted.id_column == dialect.names[0] and _only_counts(table[dialect.names[0]]):
-        wanted = wanted._replace(id_column=None, exclude=[*(wanted.exclude or []), dialect.names[0]])
-    return table, wanted, str(dialect)
+        wanted = wanted._replace(id_column=None)
+    return table, wanted._replace(columns=features, exclude=None), str(dialect)
 
 
 def _with_row_names(dialect, wanted):
@@ -110,6 +112,8 @@ def _dialect(path, encoding):
             f"{printable(str(path))} has {len(first)} columns, and a text table may have {MAX_COLUMNS}. Are the samples its "
             "columns? Transpose it, or write it as npy or parquet."
         )
+    if is_whole and len([row for row in rows if row]) < 2 and not all(map(is_number, first)):
+        raise BadFileError(f"{printable(str(path))} has a header, but no rows.")
     has_header = not all(is_number(field) or is_number(field, ",") for field in first)
     decimal = _decimal(delimiter, rows[has_header:])
     row_names = has_header and first[0] in ("", "Unnamed: 0") and len(first) > 1
@@ -243,7 +247,7 @@ def _read(path, dialect, types, limit):
         with file, _reader(file, dialect, types) as reader:
             for batch in reader:
                 count += batch.nbytes
-                check_declared(path, 2 * count, "a table that, as text and as numbers,", limit)
+                check_memory(2 * count, f"{printable(str(path))} holds a table that needs", FEWER, limit)
                 batches.append(batch)
     except (pa.ArrowInvalid, UnicodeDecodeError) as error:
         raise BadFileError(_explained(path, dialect, types, error)) from error
@@ -339,7 +343,7 @@ def _bad_value(path, dialect, name, kind):
         if len(row) != len(dialect.names) or not _is_value(row[j], dialect):
             return _explained(path, dialect, {name: need("pyarrow", EXTRA).float64()}, kind)
         del line
-    return f"{printable(str(path))}: column {shown(name)} holds {kind}, but features are numbers. {OTHER_COLUMNS}"
+    return f"Column {shown(name)} of {printable(path.name)} holds {kind}, but features are numbers. {OTHER_COLUMNS}"
 
 
 def _is_value(field, dialect, words=()):
@@ -356,6 +360,10 @@ def _no_number(path, dialect, line, name, value):
     remedy = OTHER_COLUMNS
     if "\n" in value:
         remedy = "Is a quote not closed?"
+    elif re.fullmatch(r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}([ T].*)?", value.strip()):
+        remedy = "Make numbers of dates, such as days since the first, or leave them out (--exclude)."
+    elif len(value.split()) > 1 and all(map(is_number, value.split())):
+        remedy = "Are spaces between its columns? Commas, semicolons, tabs and bars are understood."
     elif is_number(value.strip(), "," if dialect.decimal == "." else "."):
         remedy = f"Decimal points are taken to be {dialect.decimal!r}: write all numbers in the same way."
     elif is_number(value.strip().strip("%$€£ ").replace(" ", "").replace(",", "")):
