@@ -239,7 +239,7 @@ def test_the_demo_shows_and_saves_what_it_learned(tmp_path, run, table):
         ("learn nothing.csv -o g.npz", 1, "nothing.csv does not exist"),
         ("learn table.csv -o g.npz", 1, "Column 'name' holds"),
         ("learn table.csv -o g.txt", 1, "end its name in .csv"),
-        ("learn table.csv -o nowhere/g.npz", 1, "no folder that can be written to"),
+        ("learn table.csv -o nowhere/g.npz", 1, "make it first"),
         ("learn table.csv --columns a,b -k 80 -o g.npz", 1, "n_neighbors=80 must be less"),
         ("learn table.csv --columns a,b --metric taxi -o g.npz", 2, "'taxi' is not one of 'euclidean', 'cosine'"),
         ("learn table.csv --columns a,d -o g.npz", 1, "no column 'd': the columns are 'a', 'b', 'c', 'name', 'kind'"),

@@ -21,7 +21,7 @@ from smoothgraph import GraphLearner
 from smoothgraph.__main__ import main
 from smoothgraph.io import read_graph, read_table, write_graph
 from smoothgraph.io.door import BadFileError
-from smoothgraph.io.h5ad import count_cells, read_h5ad_graph, read_h5ad_table
+from smoothgraph.io.h5ad import read_h5ad_graph, read_h5ad_table
 
 N = 90
 
@@ -169,7 +169,7 @@ def test_dropped_cells_leave_no_graph_of_all_cells(tmp_path, rng, run):
     anndata.AnnData(X).write_h5ad(tmp_path / "gaps.h5ad")
     code, told = run("learn", tmp_path / "gaps.h5ad", "-k", 4, "--missing", "drop", "-o", tmp_path / "new.h5ad")
     assert code == 1
-    assert "1 of the 50 cells" in told
+    assert "1 cells of" in told
     assert not (tmp_path / "new.h5ad").exists()
 
 
@@ -226,7 +226,6 @@ def test_columns_of_obs_as_anndata_writes_them(tmp_path):
         assert labels.tolist() == values
         assert ids.tolist() == ["x", "y", "z"]
         assert X.tolist() == [[0, 1], [2, 3], [4, 5]]
-    assert count_cells(tmp_path / "a.h5ad") == 3
 
 
 def refused(path, **how):

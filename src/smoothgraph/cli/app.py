@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from smoothgraph.memory import bytes_of
+
 NOT_CONVERGED = 3  # exit code: the result was written, but a tolerance or the wanted number of neighbours was missed
 
 app = typer.Typer(
@@ -20,6 +22,12 @@ app = typer.Typer(
 
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, for scripts.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors (and JSON).")]
+MaxMemory = Annotated[
+    float | None,
+    typer.Option(
+        parser=bytes_of, metavar="SIZE", help="Refuse files that need more memory, such as 4GB; by default what there is."
+    ),
+]
 GraphFile = Annotated[Path, typer.Argument(metavar="GRAPH", help="A graph: npz, parquet, csv, graphml, h5ad or mtx.")]
 
 

@@ -5,13 +5,13 @@ from typing import Annotated, Literal
 
 import typer
 
-from smoothgraph.cli.app import GraphFile, Json, Quiet, app
+from smoothgraph.cli.app import GraphFile, Json, MaxMemory, Quiet, app
 
 Kind = Literal["overview", "graph", "neighbor-counts", "weights", "classes", "neighborhood"]
 
 
 @app.command()
-def info(graph: GraphFile, as_json: Json = False, quiet: Quiet = False) -> None:
+def info(graph: GraphFile, max_memory: MaxMemory = None, as_json: Json = False, quiet: Quiet = False) -> None:
     """Say what is in a graph file, and how it was learned.
 
     \b
@@ -21,7 +21,7 @@ def info(graph: GraphFile, as_json: Json = False, quiet: Quiet = False) -> None:
     from smoothgraph.cli.report import facts_of, learned, seen, show
     from smoothgraph.io.graphs import read_graph
 
-    stored = read_graph(graph)
+    stored = read_graph(graph, max_memory=max_memory)
     facts = facts_of(stored.W)
     show(facts | {"metadata": stored.metadata, "has_ids": stored.ids is not None}, seen(facts), as_json=as_json, quiet=quiet)
     if as_json or quiet:
@@ -37,7 +37,7 @@ def info(graph: GraphFile, as_json: Json = False, quiet: Quiet = False) -> None:
 
 
 @app.command()
-def compare(a: GraphFile, b: GraphFile, as_json: Json = False, quiet: Quiet = False) -> None:
+def compare(a: GraphFile, b: GraphFile, max_memory: MaxMemory = None, as_json: Json = False, quiet: Quiet = False) -> None:
     """Compare two graphs on the same nodes; nodes are matched by their ids if both files have them.
 
     \b
@@ -48,7 +48,7 @@ def compare(a: GraphFile, b: GraphFile, as_json: Json = False, quiet: Quiet = Fa
     from smoothgraph.cli.report import compared, differences, show
     from smoothgraph.io.graphs import read_graph
 
-    A, B = read_graph(a), read_graph(b)
+    A, B = read_graph(a, max_memory=max_memory), read_graph(b, max_memory=max_memory)
     if A.W.shape != B.W.shape:
         raise ValueError(f"{a} has {A.W.shape[0]:,} nodes, {b} has {B.W.shape[0]:,}: they are not graphs on the same nodes.")
     other = B.W
@@ -68,6 +68,7 @@ def compare(a: GraphFile, b: GraphFile, as_json: Json = False, quiet: Quiet = Fa
 def convert(
     graph: GraphFile,
     output: Annotated[Path, typer.Argument(help="The new file: .npz, .parquet, .csv, .graphml, .h5ad.", show_default=False)],
+    max_memory: MaxMemory = None,
     quiet: Quiet = False,
 ) -> None:
     """Write a graph in another format, with its ids, labels and metadata as far as the format has a place for them.
@@ -75,10 +76,12 @@ def convert(
     \b
     smoothgraph convert graph.npz graph.graphml
     """
+    from smoothgraph.files import check_output
     from smoothgraph.io.graphs import check_graph_path, read_graph, write_graph
 
     check_graph_path(output)
-    stored = read_graph(graph)
+    check_output(output, [graph])
+    stored = read_graph(graph, max_memory=max_memory)
     write_graph(output, stored.W, ids=stored.ids, labels=stored.labels, metadata=stored.metadata)
     if not quiet:
         typer.echo(f"Wrote {output}: {stored.W.shape[0]:,} nodes, {stored.W.nnz // 2:,} edges.")
@@ -91,6 +94,7 @@ def plot(
     kind: Annotated[Kind, typer.Option(help="What to draw; classes needs labels, neighborhood needs --node.")] = "overview",
     node: Annotated[str | None, typer.Option(help="The node of a neighborhood: its id, or its number.")] = None,
     hops: Annotated[int, typer.Option(help="Largest number of hops from the node of a neighborhood.", min=1)] = 2,
+    max_memory: MaxMemory = None,
     quiet: Quiet = False,
 ) -> None:
     """Draw a graph over its spectral embedding, its numbers of neighbours, weights or classes, or the nodes around one node.
@@ -100,14 +104,16 @@ def plot(
     smoothgraph plot graph.npz --kind neighborhood --node 17 -o around17.pdf
     """
     from smoothgraph.cli.report import Progress, save_figure
+    from smoothgraph.files import check_output
     from smoothgraph.io.graphs import read_graph
     from smoothgraph.optional import need
 
     need("matplotlib", "smoothgraph[plot]").use("Agg")
     output = graph.with_suffix(".png") if output is None else output
+    check_output(output, [graph])
     with Progress(quiet) as progress:
         progress("read", "")
-        stored = read_graph(graph)
+        stored = read_graph(graph, max_memory=max_memory)
         progress("draw", "")
         save_figure(_picture(stored, kind, node, hops), output)
     if not quiet:

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from smoothgraph.cli.app import NOT_CONVERGED, Json, Quiet, app
+from smoothgraph.cli.app import NOT_CONVERGED, Json, MaxMemory, Quiet, app
 from smoothgraph.files import check_output, suffix
 
 
@@ -23,10 +23,12 @@ Data = Annotated[
     Path, typer.Argument(metavar="DATA", help="Samples in rows: csv, tsv, parquet, arrow, npy, npz, h5ad, mtx, libsvm or idx.")
 ]
 Columns = Annotated[str | None, _table("Columns to use, such as a,b,c; by default all except ids and labels.")]
+Exclude = Annotated[str | None, _table("Columns to leave out, such as a,b,c.")]
 IdColumn = Annotated[str | None, _table("Column that names the rows; the graph file keeps the names.")]
 LabelColumn = Annotated[str | None, _table("Column with the class of each row; the graph file keeps it for pictures.")]
 Key = Annotated[str | None, _table("Layer or obsm of an h5ad, or array of an npz.")]
 Missing = Annotated[Literal["error", "drop"], _table("What missing values do: end with an error, or drop their rows.")]
+Encoding = Annotated[str | None, _table("Encoding of a text table, such as latin-1; by default UTF-8.")]
 Standardize = Annotated[
     Literal["none", "standard", "robust"],
     _table("Give columns the same scale: by mean and standard deviation, or by median and interquartile range."),
@@ -53,10 +55,13 @@ def learn(
         str | None, typer.Option(help="Name of the graph in an h5ad, as in scanpy: KEY_connectivities; default neighbors.")
     ] = None,
     columns: Columns = None,
+    exclude: Exclude = None,
     id_column: IdColumn = None,
     label_column: LabelColumn = None,
     key: Key = None,
     missing: Missing = "error",
+    encoding: Encoding = None,
+    max_memory: MaxMemory = None,
     standardize: Standardize = "none",
     n_neighbors: Annotated[int, _parameter("Wanted mean number of neighbours.", "--n-neighbors", "-k")] = 15,
     model: Annotated[Model, _parameter("What to learn; knn… are nearest-neighbour graphs, for comparison.")] = "log",
@@ -111,16 +116,21 @@ def learn(
 def _learn(options: dict[str, Any], progress) -> tuple[dict[str, Any], bool]:
     """Read, learn, write: (metadata of the graph, whether the tolerance or the number of neighbours was missed)."""
     from smoothgraph.io.graphs import check_graph_path, graph_metadata
+    from smoothgraph.io.tables import source_of
 
     data, output = options["data"], _output(options)
     check_graph_path(output)
     progress("read", "")
     table = _read(options)
-    progress("read", f"{table.X.shape[0]:,} samples × {table.X.shape[1]:,} features from {data.name}")
-    if suffix(output) == suffix(data) == ".h5ad":
-        _check_cells(data, table)
+    progress("read", _what_was_read(table, data))
+    if table.n_dropped and suffix(output) == suffix(data) == ".h5ad":
+        raise ValueError(
+            f"{table.n_dropped} cells of {data} were dropped, but a graph in an h5ad is one of all its cells: leave them out "
+            "of the file first, or write the graph to an .npz."
+        )
+    source = source_of(data, table, options["key"])
     learner, missed = _fit(_samples(table, options), options, progress)
-    metadata = graph_metadata(learner) | {"standardize": options["standardize"]}
+    metadata = graph_metadata(learner) | {"standardize": options["standardize"], "source": source}
     if options["label_column"] is not None:
         metadata["label_column"] = options["label_column"]
     progress("write", "")
@@ -146,17 +156,6 @@ def _output(options: dict[str, Any]) -> Path:
     return output
 
 
-def _check_cells(data, table) -> None:
-    """Raise if rows were dropped: a graph in an h5ad has all cells of the file as its nodes."""
-    from smoothgraph.io.h5ad import count_cells
-
-    if (cells := count_cells(data)) != table.X.shape[0]:
-        raise ValueError(
-            f"{cells - table.X.shape[0]} of the {cells} cells of {data} were dropped, but a graph in an h5ad is one of all its "
-            "cells: leave them out of the file first, or write the graph to an .npz."
-        )
-
-
 def _write(output, learner, table, metadata, options: dict[str, Any]) -> None:
     """Write the graph; that of an h5ad goes, in an h5ad, into a copy of what was read."""
     if suffix(output) != ".h5ad":
@@ -175,9 +174,18 @@ def _read(options: dict[str, Any]):
     """The table that DATA and the options of "The table" ask for, as it is in the file."""
     from smoothgraph.io.tables import read_table
 
-    columns = None if options["columns"] is None else options["columns"].split(",")
-    others = {name: options[name] for name in ("id_column", "label_column", "key", "missing")}
-    return read_table(options["data"], columns=columns, **others)
+    chosen: dict[str, Any] = {
+        name: text and text.split(",") for name, text in options.items() if name in ("columns", "exclude")
+    }
+    others = {name: options[name] for name in ("id_column", "label_column", "key", "missing", "encoding", "max_memory")}
+    return read_table(options["data"], **chosen, **others)
+
+
+def _what_was_read(table, data: Path) -> str:
+    """The size of the table, how its text was understood, and how many rows are not in it."""
+    text = f"{table.X.shape[0]:,} samples × {table.X.shape[1]:,} features from {data.name}"
+    text += f" ({table.read_as})" if table.read_as else ""
+    return text + (f"; {table.n_dropped:,} rows with missing values dropped" if table.n_dropped else "")
 
 
 def _samples(table, options: dict[str, Any]):
@@ -222,16 +230,22 @@ def _standardized(X, how: str, metric: str):
 def _fit(X, options: dict[str, Any], progress):
     """(a fitted learner, whether it missed its tolerance): options that are not among the given ones keep their defaults."""
     from smoothgraph.io.graphs import read_graph
+    from smoothgraph.io.npy import check_unchanged
     from smoothgraph.learner import GraphLearner
 
     parameters = {name: options[name] for name in GraphLearner().get_params(deep=False) if name in options}
     if "model" in parameters:
         parameters["model"] = _model(options)
     if parameters.get("prior") is not None:
-        parameters["prior"] = read_graph(parameters["prior"]).W
+        parameters["prior"] = read_graph(parameters["prior"], max_memory=options["max_memory"]).W
     if "scale" in parameters:
         parameters["scale"] = _number_or_text(parameters["scale"])
-    return progress.watch(lambda: GraphLearner(**parameters, verbose=progress).fit(X))
+
+    def told(stage: str, text: str) -> None:
+        check_unchanged(X)  # a file that is mapped and became shorter would end the process in this stage
+        progress(stage, text)
+
+    return progress.watch(lambda: GraphLearner(**parameters, verbose=told).fit(X))
 
 
 def _model(options: dict[str, Any]):
@@ -265,7 +279,8 @@ def demo(
     from smoothgraph import plots
     from smoothgraph.cli.report import Progress, learned, save_figure, show
     from smoothgraph.io.graphs import graph_metadata, write_graph
-    from smoothgraph.io.tables import Table, read_table
+    from smoothgraph.io.samples import Table
+    from smoothgraph.io.tables import read_table
     from smoothgraph.optional import need
 
     need("matplotlib", "smoothgraph[plot]").use("Agg")

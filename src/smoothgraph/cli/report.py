@@ -16,6 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 REDRAWS = 4  # of the status, per second: enough to see that work goes on
+MAX_COLUMNS = 20  # names of columns that are shown
 PIPE_WIDTH = 200  # letters in a line of a table, where the output is no terminal and so has no width of its own
 
 
@@ -93,9 +94,27 @@ def learned(metadata: dict[str, Any]):
     if "gap" in metadata:  # else it is a nearest-neighbour graph
         yield from _proof(metadata)
     yield "connected components", f"{metadata['n_components']:,}" + (f" (connected by {bridges:,} bridges)" if bridges else "")
+    if "source" in metadata:
+        yield from came_from(metadata["source"])
     if metadata.get("standardize", "none") != "none":
-        yield "columns", f"standardised ({metadata['standardize']})"
+        yield "scale of columns", f"standardised ({metadata['standardize']})"
     yield "seconds", ", ".join(f"{stage} {seconds:.3f}" for stage, seconds in metadata["seconds"].items())
+
+
+def came_from(source: dict[str, Any]):
+    """The table that a graph was learned from, as lines (name, value)."""
+    dropped = source["rows_dropped"]
+    yield (
+        "table",
+        f"{source['file']}, {source['bytes']:,} bytes, of {source['modified']}"
+        + (f" ({source['read_as']})" if "read_as" in source else ""),
+    )
+    yield "rows", f"{source['rows_used']:,} of {source['rows']:,}" + (f" ({dropped:,} had missing values)" if dropped else "")
+    names = source.get("columns", [])
+    shown = ", ".join(names[:MAX_COLUMNS]) + (", …" if len(names) > MAX_COLUMNS else "")
+    yield "columns", f"{source['n_columns']:,}" + (f": {shown}" if names else "")
+    if "key" in source:
+        yield "array", source["key"]
 
 
 def _distinct(metadata):

@@ -49,16 +49,12 @@ class Reader:
         entry = "neighbors" if key == "connectivities" else key.removesuffix("_connectivities")
         about = child(child(child(self.file, "uns"), entry), "smoothgraph")
         text = "{}" if about is None else self._text(about)
-        label = json.loads(text).get("label", "label")
+        label = label_column(text)
         send(self.out, {"kind": "text", "values": [text]})
         self.matrix(child(obsp, key))
         obs = obs_of(self.file)
         self.column(obs, index_name(obs))
         self.column(obs, label if label in names(obs) else None)
-
-    def count(self) -> None:
-        """Send the number of cells."""
-        send(self.out, {"kind": "text", "values": [str(n_cells(self.file))]})
 
     def matrix(self, item) -> None:
         """Send a table of numbers: dense, sparse, or a frame of numeric columns."""
@@ -215,6 +211,14 @@ def columns(frame) -> list[str]:
 
 def index_name(frame) -> str:
     return str(frame.attrs.get("_index", "_index"))
+
+
+def label_column(about: str) -> str:
+    """The column of obs that has the labels, by what smoothgraph wrote of a graph; the reader of the text checks all of it."""
+    try:
+        return str(json.loads(about)["label"])
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return "label"
 
 
 def graph_key(there: list[str]) -> str:

@@ -12,7 +12,9 @@ from smoothgraph.io.exports import (
     umap_knn,
 )
 from smoothgraph.io.graphs import StoredGraph, graph_metadata, read_graph, write_graph
-from smoothgraph.io.tables import Table, from_frame, read_labels, read_table, write_table
+from smoothgraph.io.labels import read_labels
+from smoothgraph.io.samples import Table
+from smoothgraph.io.tables import from_frame, read_table, write_table
 
 __all__ = [
     "StoredGraph",

@@ -25,7 +25,7 @@ import scipy.sparse as sp
 import smoothgraph
 from smoothgraph.files import replacing
 from smoothgraph.hdf5 import pipe
-from smoothgraph.io.door import BadFileError, check_declared, reading
+from smoothgraph.io.door import BadFileError, check_declared, metadata_of, reading
 from smoothgraph.memory import available_memory
 from smoothgraph.messages import printable
 from smoothgraph.sparse import checked_csr
@@ -46,18 +46,11 @@ def read_h5ad_graph(path, limit: float | None = None):
     """(W, ids, labels, metadata) of obsp["connectivities"], or of the only other graph that there is."""
     with reading(path, KIND):
         (text,), W, ids, labels = _read(path, "graph", [], limit)
-        about = json.loads(text)
+        about = metadata_of(path, text)
         kind = about.get("ids", "U")
         ids = None if kind == "none" else np.asarray(ids).astype(np.int64 if kind == "i" else str)
         labels = None if labels is None else np.asarray(labels)
         return checked_csr(_checked_matrix(W, "the graph"), "the graph"), ids, labels, about.get("metadata", {})
-
-
-def count_cells(path, limit: float | None = None) -> int:
-    """The number of cells in an h5ad."""
-    with reading(path, KIND):
-        ((text,),) = _read(path, "count", [], limit)
-        return int(text)
 
 
 def write_h5ad_graph(path, W, ids=None, labels=None, metadata: dict[str, Any] | None = None, distances=None, key_added=None):
