@@ -119,7 +119,7 @@ def test_every_node_has_one_id_and_no_other_has_it(tmp_path):
     path.write_text(head + "0,1,1,a,b\n1,2,1,c,d\n")
     refused(path, "node 1 has two ids, c and b")
     path.write_text(head + "0,1,1,a,a\n")
-    refused(path, "names 2 nodes 'a'")
+    refused(path, "'a' for 2 nodes")
     path.write_text(head + "0,1,1,a,\n")
     refused(path, "row 0 has no target_id")
     path.write_text("source,target,weight,source_id\n0,1,1,a\n")
@@ -185,7 +185,7 @@ def arrays_of(W, **more):
         ({"shape": (3, 3, 3)}, "its shape is"),
         ({"format": b"xyz"}, "format 'xyz'"),
         ({"ids": np.array(["a", "b"])}, "ids has shape"),
-        ({"ids": np.array(["a", "b", "a"])}, "names 2 nodes 'a'"),
+        ({"ids": np.array(["a", "b", "a"])}, "'a' for 2 nodes"),
         ({"ids": np.array([["a", "b", "c"]])}, "ids has shape"),
         ({"labels": np.array(["a"])}, "labels has shape"),
         ({"ids": np.array([0, 0x110000, 1], "<u4").view("<U1")}, "no Unicode, at node 1"),
@@ -240,21 +240,21 @@ def test_a_coo_of_many_nodes_and_few_entries(tmp_path):
 
 
 def test_an_archive_that_expands_is_refused_before_it_does(tmp_path):
-    """A megabyte of zip that says it holds, and does hold, a gigabyte of zeros."""
+    """A small zip that says it holds, and does hold, many zeros."""
     path = tmp_path / "g.npz"
     np.savez(path, **arrays_of(TRIANGLE))
     header = io.BytesIO()
-    np.lib.format.write_array_header_1_0(header, {"shape": (10**9 // 8,), "fortran_order": False, "descr": "<f8"})
+    np.lib.format.write_array_header_1_0(header, {"shape": (10**8 // 8,), "fortran_order": False, "descr": "<f8"})
     with zipfile.ZipFile(path) as old:
         members = {name: old.read(name) for name in old.namelist() if name != "data.npy"}
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         for name, data in members.items():
             archive.writestr(name, data)
         with archive.open("data.npy", "w") as file:
             file.write(header.getvalue())
-            for _ in range(1000):
+            for _ in range(100):
                 file.write(bytes(10**6))
-    refused(path, "declares an array .*memory, and the limit is", max_memory=1e8)
+    refused(path, "declares an array .*memory, and the limit is", max_memory=5e7)
 
 
 # --- GraphML ---------------------------------------------------------------------------------------------------------------
@@ -336,13 +336,13 @@ def test_weights_that_are_none_are_not_written(tmp_path, kind, weight):
 
 def test_what_else_is_not_written(tmp_path):
     path = tmp_path / "g.npz"
-    with pytest.raises(ValueError, match="names 2 nodes 'a'"):
+    with pytest.raises(ValueError, match="'a' for 2 nodes"):
         write_graph(path, TRIANGLE, ids=["a", "b", "a"])
     with pytest.raises(ValueError, match="no Unicode"):
         write_graph(path, TRIANGLE, ids=["a", "b", "\ud800"])
     with pytest.raises(ValueError, match="too large"):
         write_graph(path, TRIANGLE, ids=np.array([1, 2, 2**63], np.uint64))
-    with pytest.raises(ValueError, match="too deep"):
+    with pytest.raises(ValueError, match="at most 64 levels"):
         write_graph(path, TRIANGLE, metadata={"a": json.loads("[" * 100 + "]" * 100)})
     with pytest.raises(ValueError, match=r"GraphML has no place for .*\\x1b"):
         write_graph(tmp_path / "g.graphml", TRIANGLE, ids=["a", "b", "\x1b[2J"])

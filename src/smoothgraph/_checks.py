@@ -3,6 +3,7 @@
 What is allowed but seldom meant gets a warning.
 """
 
+import sys
 from numbers import Integral, Real
 
 import numpy as np
@@ -331,3 +332,19 @@ def _largest_share(sample):
     variances = np.var(sample, axis=0)
     column, total = int(np.argmax(variances)), float(variances.sum())
     return column, float(variances[column]) / total if total > 0.0 else 0.0
+
+
+def check_place(learner) -> None:
+    """Raise if scanpy's search for neighbours has called a learner: it would take weights for distances.
+
+    Scanpy makes the calls that a pipeline makes, so that only the caller tells one from the other.
+    """
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] in ("smoothgraph", "sklearn"):
+        frame = frame.f_back
+    if frame.f_globals.get("__name__", "").startswith("scanpy."):
+        raise TypeError(
+            f"{type(learner).__name__} learns weights, and sc.pp.neighbors(transformer=…) needs distances. For the learned "
+            f"graph use smoothgraph.io.neighbors(adata, {learner.n_neighbors}) in the place of sc.pp.neighbors; for our search "
+            f"alone, transformer=smoothgraph.NeighborsTransformer({learner.n_neighbors})."
+        )

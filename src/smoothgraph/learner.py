@@ -192,6 +192,7 @@ class GraphLearner(TransformerMixin, BaseEstimator):
 
     def fit_transform(self, X, y=None) -> sp.csr_matrix:
         """Learn the graph of X and return it: `fit(X).graph_`."""
+        _checks.check_place(self)
         return self.fit(X).graph_
 
     def transform(self, X) -> sp.csr_matrix:

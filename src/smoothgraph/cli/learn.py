@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from smoothgraph.cli.app import NOT_CONVERGED, Json, MaxMemory, Quiet, app
+from smoothgraph.files import check_output, suffix
 
 
 def _table(text: str) -> Any:
@@ -44,7 +45,15 @@ MODEL_OPTIONS = "mu", "projection", "sigma", "mutual"  # the options that are pa
 def learn(
     context: typer.Context,
     data: Data,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The graph: .npz, .parquet, .csv, .graphml or .h5ad.")],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="The graph: .npz, .parquet, .csv, .graphml or .h5ad.")
+    ] = None,
+    add: Annotated[
+        bool, typer.Option("--add", help="Add the graph to DATA itself, an h5ad, in the place of --output.")
+    ] = False,
+    key_added: Annotated[
+        str | None, typer.Option(help="Name of the graph in an h5ad, as in scanpy: KEY_connectivities; default neighbors.")
+    ] = None,
     columns: Columns = None,
     exclude: Exclude = None,
     id_column: IdColumn = None,
@@ -91,7 +100,8 @@ def learn(
     smoothgraph learn data.csv -k 10 -o graph.npz
     smoothgraph learn iris.csv --id-column plant --label-column species -o iris.graphml
     smoothgraph learn houses.csv --standardize robust -o houses.npz
-    smoothgraph learn cells.h5ad --key X_pca -k 15 -o graph.h5ad
+    smoothgraph learn cells.h5ad --key X_pca -k 15 -o cells_with_graph.h5ad
+    smoothgraph learn cells.h5ad --key X_pca --add --key-added learned
     smoothgraph learn big.npy -k 5 --neighbors approximate --random-state 0 -o graph.parquet --json
     """
     from smoothgraph.cli.report import Progress, learned, show
@@ -105,25 +115,62 @@ def learn(
 
 def _learn(options: dict[str, Any], progress) -> tuple[dict[str, Any], bool]:
     """Read, learn, write: (metadata of the graph, whether the tolerance or the number of neighbours was missed)."""
-    from smoothgraph.files import check_output, existing
-    from smoothgraph.io.graphs import check_graph_path, graph_metadata, write_graph
+    from smoothgraph.files import existing
+    from smoothgraph.io.graphs import check_graph_path, graph_metadata
     from smoothgraph.io.tables import source_of
 
-    data, output = options["data"], options["output"]
+    data, output = options["data"], _output(options)
     check_graph_path(output)
     if options["prior"] is not None:
         existing(options["prior"])  # before the table is read, which may take long
-    check_output(output, [data, options["prior"]])
     progress("read", "")
     table = _read(options)
     progress("read", _what_was_read(table, data))
+    if table.n_dropped and suffix(output) == suffix(data) == ".h5ad":
+        raise ValueError(
+            f"{table.n_dropped} cells of {data} were dropped, but a graph in an h5ad is one of all its cells: leave them out "
+            "of the file first, or write the graph to an .npz."
+        )
     source = source_of(data, table, options["key"])
     learner, missed = _fit(_samples(table, options), options, progress)
     metadata = graph_metadata(learner) | {"standardize": options["standardize"], "source": source}
+    if options["label_column"] is not None:
+        metadata["label_column"] = options["label_column"]
     progress("write", "")
-    write_graph(output, learner.graph_, ids=table.ids, labels=table.labels, metadata=metadata)
+    _write(output, learner, table, metadata, options)
     progress("write", f"{output}, {output.stat().st_size / 1e6:,.2f} MB")
     return metadata, missed
+
+
+def _output(options: dict[str, Any]) -> Path:
+    """The file to write: --output, or DATA itself with --add. An output never replaces an input in any other way."""
+    data, output = options["data"], options["output"]
+    if options["add"]:
+        if output is not None or suffix(data) != ".h5ad":
+            wrong = f"--output {output} was given too" if output is not None else f"{data} is none"
+            raise ValueError(f"--add puts the graph into DATA, which must be an h5ad, and nowhere else: {wrong}.")
+        return data
+    if output is None:
+        more = ", or --add to put the graph into DATA" if suffix(data) == ".h5ad" else ""
+        raise typer.BadParameter(f"name the file to write{more}.", param_hint="--output")
+    if options["key_added"] is not None and suffix(output) != ".h5ad":
+        raise ValueError(f"--key-added {options['key_added']} is for an h5ad, and {output} is none: leave it out.")
+    check_output(output, [data, options["prior"]])
+    return output
+
+
+def _write(output, learner, table, metadata, options: dict[str, Any]) -> None:
+    """Write the graph; that of an h5ad goes, in an h5ad, into a copy of what was read."""
+    if suffix(output) != ".h5ad":
+        from smoothgraph.io.graphs import write_graph
+
+        write_graph(output, learner.graph_, ids=table.ids, labels=table.labels, metadata=metadata)
+        return
+    from smoothgraph.io.anndata import write_learned_h5ad
+
+    source = options["data"] if suffix(options["data"]) == ".h5ad" else None
+    how = {"source": source, "key_added": options["key_added"], "key": options["key"]}
+    write_learned_h5ad(output, learner, table, metadata, **how)
 
 
 def _read(options: dict[str, Any]):

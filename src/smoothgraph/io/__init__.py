@@ -1,8 +1,8 @@
 """In and out of smoothgraph: files of samples, files of graphs, and the objects of other libraries."""
 
+from smoothgraph.io.anndata import neighbors, to_anndata
 from smoothgraph.io.exports import (
     edge_distances,
-    to_anndata,
     to_igraph,
     to_networkit,
     to_networkx,
@@ -22,6 +22,7 @@ __all__ = [
     "edge_distances",
     "from_frame",
     "graph_metadata",
+    "neighbors",
     "read_graph",
     "read_labels",
     "read_table",

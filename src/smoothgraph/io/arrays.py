@@ -1,4 +1,4 @@
-"""Files of arrays → samples: npy, npz, mtx, libsvm and idx.
+"""Files of arrays → samples: npy, npz, mtx, h5ad, libsvm and idx.
 
 In: a path and what is `Wanted`. Out: a `Table`, not yet cleaned: X with two axes, dense or CSR, of real numbers. Columns
 have no names. Sizes that a file declares are held against its own size and against the memory before anything is allocated.
@@ -8,8 +8,10 @@ import math
 from pathlib import Path
 
 import numpy as np
+import scipy.sparse as sp
 
 from smoothgraph.io.door import BadFileError, check_declared, check_rows, reading
+from smoothgraph.io.h5ad import read_h5ad_table
 from smoothgraph.io.matrix_market import read_matrix_market
 from smoothgraph.io.npy import TEXTS, Archive, read_npy
 from smoothgraph.io.samples import Table, Wanted
@@ -47,6 +49,12 @@ def read_mtx_table(path: Path, wanted: Wanted) -> Table:
     """The matrix of an mtx file: CSR, or dense if the file is an array."""
     _only_samples(path, wanted.id_column, wanted.label_column)
     return Table(read_matrix_market(path, wanted.limit))
+
+
+def read_cells_table(path: Path, wanted: Wanted) -> Table:
+    """X, a layer or an obsm of an h5ad, with ids and labels from the columns of obs."""
+    X, ids, labels = read_h5ad_table(path, wanted.key, wanted.id_column, wanted.label_column, wanted.limit)
+    return Table(X if sp.issparse(X) else _two_axes(X, path), ids, labels)
 
 
 def read_libsvm_table(path: Path, wanted: Wanted) -> Table:

@@ -47,7 +47,7 @@ def reading(path, kind: str) -> Iterator[None]:
 
 def bad(path, text: str) -> BadFileError:
     """The error that says what is wrong in a file: "edges.csv: row 3 has no target. …"."""
-    return BadFileError(f"{printable(str(path))}: {printable(text)}")
+    return BadFileError(f"{printable(str(path))}: {_cut(printable(text), 2 * LONGEST_REASON)}")
 
 
 def check_declared(path, count: float, what: str, limit: float | None = None) -> None:
@@ -87,9 +87,13 @@ def depth_fits(value: Any, levels: int = MAX_DEPTH) -> bool:
     return levels > 0 and all(depth_fits(v, levels - 1) for v in inner)
 
 
+def _cut(text, length):
+    return text if len(text) <= length else text[:length] + " …"
+
+
 def _line(path, kind, error):
     lines = str(error).strip().splitlines()
     reason = printable(lines[0] if lines else type(error).__name__)
-    reason = reason if len(reason) <= LONGEST_REASON else reason[:LONGEST_REASON] + " …"
+    reason = _cut(reason, LONGEST_REASON)
     remedy = "Is it complete, and of the kind that its name says?"
     return f"{printable(str(path))} cannot be read as {kind}: {reason.rstrip('.')}. {remedy}"

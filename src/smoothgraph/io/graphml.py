@@ -22,7 +22,7 @@ from smoothgraph.memory import available_memory
 from smoothgraph.messages import printable
 
 NAMESPACE = "http://graphml.graphdrawing.org/xmlns"
-GROWTH = 20  # bytes of memory for a byte of GraphML: <edge source="1" target="2"/> becomes two numbers and a float of Python
+GROWTH = 8  # bytes of memory for a byte of GraphML, of which the names of nodes and edges are kept as Python's texts
 MAX_DEPTH = 64  # of elements within elements; a graph has four
 BLOCK_BYTES = 1 << 20  # read at a time
 WHOLE = ("int", "long")  # types of attributes that are whole numbers

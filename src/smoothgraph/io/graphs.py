@@ -14,22 +14,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 import smoothgraph
 from smoothgraph.files import check_target, existing, replacing, suffix
-from smoothgraph.io.door import MAX_METADATA, BadFileError, depth_fits, reading
+from smoothgraph.io.door import MAX_METADATA, BadFileError, reading
 from smoothgraph.io.edge_lists import read_csv, read_parquet, write_csv, write_parquet
-from smoothgraph.io.exports import neighbors_entry
 from smoothgraph.io.graphml import read_graphml, write_graphml
+from smoothgraph.io.h5ad import read_h5ad_graph, write_h5ad_graph
 from smoothgraph.io.matrix_market import read_matrix_market
 from smoothgraph.io.npz import read_npz, write_npz
-from smoothgraph.io.samples import plain
-from smoothgraph.io.stored import StoredGraph, check_differ, checked_names, checked_weights
+from smoothgraph.io.stored import StoredGraph, checked_graph
 from smoothgraph.messages import printable
-from smoothgraph.optional import need
-
-EXTRA = "smoothgraph[io]"
 
 
 def graph_metadata(learner) -> dict[str, Any]:
@@ -119,18 +114,11 @@ def write_graph(path, W, *, ids=None, labels=None, metadata: dict[str, Any] | No
     """
     path = Path(path)
     write = _writer(path)
-    W = checked_weights(W)
-    ids, labels = (
-        None if values is None else checked_names(name, values, W.shape[0])
-        for name, values in (("ids", ids), ("labels", labels))
-    )
-    if ids is not None:
-        check_differ("ids", ids)
-    metadata = dict(metadata or {})
-    if not depth_fits(metadata) or len(json.dumps(metadata)) > MAX_METADATA:
-        raise ValueError("metadata is too deep or too long for a file: leave the large parts out.")
+    graph = checked_graph(StoredGraph(W, ids, labels, dict(metadata or {})))
+    if len(json.dumps(graph.metadata)) > MAX_METADATA:
+        raise ValueError(f"metadata has more than {MAX_METADATA:,} characters, which no file holds: leave the large parts out.")
     with replacing(path) as unfinished:
-        write(unfinished, StoredGraph(W, ids, labels, metadata))
+        write(unfinished, graph)
 
 
 def check_graph_path(path) -> None:
@@ -157,18 +145,11 @@ def read_graph(path, *, max_memory: float | None = None) -> StoredGraph:
     if kind not in READERS:
         raise ValueError(f"{printable(str(path))} is not of a kind that holds a graph: use {_listed(READERS)}.")
     with reading(path, f"a graph of kind {kind}"):
-        W, ids, labels, metadata = READERS[kind](path, max_memory)
+        stored = READERS[kind](path, max_memory)
         try:
-            W = checked_weights(W, printable(str(path)))
-            ids, labels = (
-                None if values is None else checked_names(f"{printable(str(path))}: {name}", values, W.shape[0])
-                for name, values in (("ids", ids), ("labels", labels))
-            )
-            if ids is not None:
-                check_differ(printable(str(path)), ids)
+            return checked_graph(stored, printable(str(path)))
         except ValueError as error:
             raise BadFileError(str(error)) from None
-    return StoredGraph(W, ids, labels, metadata)
 
 
 def _writer(path):
@@ -183,38 +164,12 @@ def _listed(kinds):
     return f"{', '.join(first)} or {last}"
 
 
-# --- h5ad ----------------------------------------------------------------------------------------------------------------
-
-
-def _write_h5ad(path, graph):
-    anndata, pandas = need("anndata", EXTRA), need("pandas", EXTRA)
-    ids = np.arange(graph.W.shape[0]) if graph.ids is None else graph.ids
-    obs = pandas.DataFrame(index=ids.astype(str))
-    if graph.labels is not None:
-        obs["label"] = graph.labels
-    adata = anndata.AnnData(obs=obs, obsp={"connectivities": graph.W}, uns={"neighbors": neighbors_entry(graph.metadata)})
-    kind = "none" if graph.ids is None else graph.ids.dtype.kind
-    adata.uns["smoothgraph"] = json.dumps({"ids": kind, "metadata": graph.metadata})
-    adata.write_h5ad(path)
-
-
-def _read_h5ad(path):
-    adata = need("anndata", EXTRA).read_h5ad(path)
-    if "connectivities" not in adata.obsp:
-        raise ValueError(f"{path} holds no graph: obsp['connectivities'] is missing, obsp has {list(adata.obsp)}.")
-    described = json.loads(adata.uns.get("smoothgraph", "{}"))
-    kind = described.get("ids", "U")
-    ids = None if kind == "none" else np.asarray(adata.obs_names).astype(np.int64 if kind == "i" else str)
-    labels = plain(np.asarray(adata.obs["label"])) if "label" in adata.obs else None
-    return StoredGraph(sp.csr_matrix(adata.obsp["connectivities"]), ids, labels, described.get("metadata", {}))
-
-
 WRITERS: dict[str, Callable[[Path, StoredGraph], None]] = {
     ".npz": write_npz,
     ".parquet": write_parquet,
     ".csv": write_csv,
     ".graphml": write_graphml,
-    ".h5ad": _write_h5ad,
+    ".h5ad": lambda path, graph: write_h5ad_graph(path, *graph),
 }
 READERS: dict[str, Callable[[Path, float | None], StoredGraph]] = {  # (path, limit of memory in bytes)
     ".npz": read_npz,
@@ -223,5 +178,5 @@ READERS: dict[str, Callable[[Path, float | None], StoredGraph]] = {  # (path, li
     ".csv": read_csv,
     ".tsv": read_csv,
     ".graphml": read_graphml,
-    ".h5ad": lambda path, limit: _read_h5ad(path),
+    ".h5ad": lambda path, limit: StoredGraph(*read_h5ad_graph(path, limit)),
 }

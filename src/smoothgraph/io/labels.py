@@ -47,7 +47,9 @@ def read_labels(
         raise ValueError(f"{path} is no table with named columns: use {', '.join(sorted(FRAME_READERS))}.")
     wanted = _WantedLabels(id_column=id_column, label_column=label_column, encoding=encoding, limit=max_memory)
     frame, _, _ = FRAME_READERS[suffix(path)](path, wanted)
-    labels = np.array(from_cells(values_of(frame[label_column], "labels", max_memory).astype(str).tolist()), dtype=str)
+    labels = values_of(frame[label_column], "labels", max_memory).astype(str)
+    if suffix(path) == ".csv":
+        labels = np.array(from_cells(labels.tolist()), dtype=str)
     if id_column not in frame.column_names:
         if labels.size != len(ids):
             raise ValueError(

@@ -18,12 +18,13 @@ from smoothgraph.memory import available_memory
 from smoothgraph.optional import need
 
 EXTRA = "smoothgraph[io]"
-GROWTH = 16  # bytes of memory for a byte of text: "1 2 3\n" becomes two integers and a float, each of them in two arrays
+GROWTH = 6  # bytes of memory for a byte of text, as measured
+BYTES_PER_ENTRY = 200  # of memory, as measured for a symmetric matrix: the lines, both triangles, and the matrix
 LONGEST_LINE = 1 << 16  # bytes of a line in the header
 LARGEST_SIZE = 1 << 40  # a number of rows or entries in the header: larger ones are refused before anything is computed
 FIELDS = ("real", "integer", "pattern", "double")  # "double" is how some programs write real
 SIGNS = {"general": 0, "symmetric": 1, "skew-symmetric": -1}  # of the other triangle
-UNEVEN = re.compile(rb"[ \t]{2}|\t|^ |[ \t]$|[ \t]\r", re.MULTILINE)  # anything but single spaces between the numbers
+UNEVEN = (b"  ", b"\t", b"\n ", b" \n", b" \r")  # anything but single spaces between the numbers of a line
 
 
 class _Header(NamedTuple):
@@ -42,7 +43,7 @@ def read_matrix_market(path: Path, limit: float | None = None) -> Any:
     most = (available_memory() if limit is None else limit) / GROWTH
     with reading(path, "a Matrix Market file"), opened(path, most) as file:
         header = _header(path, file)
-        check_declared(path, GROWTH * header.entries, f"{header.entries:,} entries", limit)
+        check_declared(path, BYTES_PER_ENTRY * header.entries, f"{header.entries:,} entries", limit)
         body = file.read()
         if header.has_coordinates:
             check_rows(path, header.rows, header.entries, "Is the size in its header right?")
@@ -112,7 +113,7 @@ def _columns(path, header, body, n_indices, has_values):
     if not header.entries and not body.strip():
         return [np.empty(0, np.int64)] * n_indices + [np.empty(0)] * has_values
     pa, csv = need("pyarrow", EXTRA), need("pyarrow.csv", EXTRA)
-    if UNEVEN.search(body):
+    if body.startswith(b" ") or any(space in body for space in UNEVEN):
         body = re.sub(rb" ?\r?\n ?", b"\n", re.sub(rb"[ \t]+", b" ", body)).strip()
     kinds = [pa.int64()] * n_indices + [pa.float64()] * has_values
     names = [str(j) for j in range(len(kinds))]

@@ -10,14 +10,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from smoothgraph.io.door import bad, check_declared, check_rows
+from smoothgraph.io.door import MAX_DEPTH, bad, check_declared, check_rows, depth_fits
 from smoothgraph.messages import printable
 from smoothgraph.sparse import checked_csr
 from smoothgraph.symmetry import TOLERANCE, check_symmetric
 from smoothgraph.uses.graphs import one_per_node
 
 LARGEST_NODE = 2**31 - 1  # node numbers that fit the indices of a sparse matrix, and whose pairs fit an int64
-BYTES_PER_EDGE = 100  # while a graph is made of a list of edges: the list, its order, and the matrix with both directions
+BYTES_PER_EDGE = 200  # of memory, as measured: the list, its order, and the matrix with both directions
 FAR_APART = (
     "If node numbers are names, put a letter in front of them (n1000), or have names in source_id and target_id and numbers "
     "from 0 on in source and target."
@@ -33,7 +33,22 @@ class StoredGraph(NamedTuple):
     metadata: dict[str, Any]
 
 
-def checked_weights(W: Any, name: str = "W") -> sp.csr_matrix:
+def checked_graph(graph: StoredGraph, path: str = "") -> StoredGraph:
+    """The graph, checked; `path` is the file that it was read from, if any, for the messages."""
+    before = f"{path}: " if path else ""
+    W = _checked_weights(graph.W, path or "W")
+    ids, labels = (
+        None if values is None else _checked_names(before + name, values, W.shape[0])
+        for name, values in (("ids", graph.ids), ("labels", graph.labels))
+    )
+    if ids is not None:
+        _check_differ(before + "ids", ids)
+    if not isinstance(graph.metadata, dict) or not depth_fits(graph.metadata):
+        raise ValueError(f"{before}metadata is no dict of at most {MAX_DEPTH} levels.")
+    return StoredGraph(W, ids, labels, graph.metadata)
+
+
+def _checked_weights(W: Any, name: str) -> sp.csr_matrix:
     """The weights of a graph, checked; W itself is not changed."""
     W = checked_csr(W, name)
     if W.shape[0] != W.shape[1] or W.shape[0] == 0:
@@ -57,7 +72,7 @@ def checked_weights(W: Any, name: str = "W") -> sp.csr_matrix:
     return W
 
 
-def checked_names(name: str, values: Any, n: int) -> np.ndarray:
+def _checked_names(name: str, values: Any, n: int) -> np.ndarray:
     """Ids or labels of n nodes, as int64 or text that every file can hold. A message calls them `name`."""
     values = one_per_node(name, values, n)
     if values.dtype.kind in "iub":
@@ -72,12 +87,12 @@ def checked_names(name: str, values: Any, n: int) -> np.ndarray:
     return values
 
 
-def check_differ(name: str, ids: np.ndarray) -> None:
+def _check_differ(name: str, ids: np.ndarray) -> None:
     """Raise a ValueError if two nodes have the same id."""
     values, counts = np.unique(ids, return_counts=True)
     if values.size < ids.size:
-        twice = printable(str(values[counts.argmax()]))
-        raise ValueError(f"{name} names {counts.max()} nodes {twice!r}: ids must differ.")
+        twice = printable(str(values[counts.argmax()]))[:60]
+        raise ValueError(f"{name} has {twice!r} for {counts.max()} nodes: ids must differ.")
 
 
 def _check_characters(name, values):

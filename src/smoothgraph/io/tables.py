@@ -14,14 +14,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from smoothgraph.files import check_target, existing, replacing, suffix
-from smoothgraph.io.arrays import read_idx_table, read_libsvm_table, read_mtx_table, read_npy_table, read_npz_table
+from smoothgraph.io.arrays import (
+    read_cells_table,
+    read_idx_table,
+    read_libsvm_table,
+    read_mtx_table,
+    read_npy_table,
+    read_npz_table,
+)
 from smoothgraph.io.cells import to_cells
 from smoothgraph.io.columnar import read_arrow_frame, read_parquet_frame
 from smoothgraph.io.frames import EXTRA, arrow_of, flat_name, samples_of
-from smoothgraph.io.samples import Table, Wanted, clean, listed
+from smoothgraph.io.samples import Table, Wanted, clean
 from smoothgraph.io.text import read_text_frame
 from smoothgraph.optional import need
 
@@ -171,27 +177,6 @@ def write_table(path, columns: dict[str, Any]) -> None:
             need("pyarrow.parquet", EXTRA).write_table(pa.table(columns), unfinished)
 
 
-def _read_h5ad(path, wanted):
-    key, id_column, label_column = wanted.key, wanted.id_column, wanted.label_column
-    adata = need("anndata", EXTRA).read_h5ad(path)
-    if key in (None, "X"):
-        X = adata.X
-    elif key in adata.obsm:
-        X = adata.obsm[key]
-    elif key in adata.layers:
-        X = adata.layers[key]
-    else:
-        raise ValueError(f"{path} has no layer and no obsm {key!r}: it has X, {listed([*adata.layers, *adata.obsm])}.")
-    if X is None:
-        raise ValueError(f"{path} has no X: choose a layer or an obsm by its key, of {listed([*adata.layers, *adata.obsm])}.")
-    for name in filter(None, [id_column, label_column]):
-        if name not in adata.obs:
-            raise ValueError(f"{path} has no column {name!r} in obs: it has {listed(list(adata.obs.columns))}.")
-    ids = adata.obs_names if id_column is None else adata.obs[id_column]
-    labels = None if label_column is None else np.asarray(adata.obs[label_column])
-    return Table(sp.csr_matrix(X) if sp.issparse(X) else np.asarray(X), np.asarray(ids), labels)
-
-
 FRAME_READERS = {  # tables with named columns
     ".csv": read_text_frame,
     ".tsv": read_text_frame,
@@ -208,5 +193,5 @@ ARRAY_READERS = {
     ".svmlight": read_libsvm_table,
     ".svm": read_libsvm_table,
     ".idx": read_idx_table,
-    ".h5ad": _read_h5ad,
+    ".h5ad": read_cells_table,
 }
