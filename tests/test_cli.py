@@ -423,9 +423,9 @@ def test_datasets_are_listed(run, tmp_path):
 
 def test_labels_that_fit_no_node(tmp_path, table, run):
     graph, few = few_labels(table, run, tmp_path, True)
-    few.write_text("id,label\ns1,x\nunknown,y\n")
+    few.write_text("id,label\nunknown,y\n")
     code, _, told = run("propagate", graph, few, "-o", tmp_path / "all.csv")
-    assert (code, "unknown, which is no node of the graph" in told) == (1, True)
+    assert (code, "labels for 'unknown', and none of them is a node of the graph" in told) == (1, True)
     few.write_text("label\nx\ny\n")
     assert "2 labels for 80 nodes" in run("propagate", graph, few, "-o", tmp_path / "all.csv")[2]
     few.write_text("label,other\n" + "x,1\n" * 80)

@@ -45,7 +45,7 @@ def refused(path, match, **options):
         ("0,,1", "row 0 has no target"),
         ("a,b,1\n,b,1", "row 1 has no source"),
         ("-1,0,1", "row 0 has the source -1"),
-        ("0,1000000000,1", "1,000,000,001 rows or nodes are too many for 1 entries.*names"),
+        ("0,1000000000,1", "1,000,000,001 rows, columns or nodes are too many for 1 entries.*names"),
         ("0,9223372036854775807,1", "at most 2,147,483,647"),
         ("0,1,1\n1,0,2", "rows 0 and 1 give one edge the weights 1 and 2"),
         ("0,1,1\n0,1,2", "rows 0 and 1 give one edge the weights 1 and 2"),
