@@ -437,6 +437,12 @@ def test_damaged_files(tmp_path, files, kind):
     assert read >= 200
 
 
+def test_a_damaged_file_on_which_arrow_crashed(tmp_path, files):
+    """The size of an array was asked for before its offsets were validated."""
+    *_, (number, name, data) = mutated.mutants({"b.feather": files["b.feather"]}, 229, seed=2)
+    assert (number, mutated_tables.faults(written(tmp_path / name, data))) == (228, "")
+
+
 def test_the_judge_of_damaged_tables_sees_what_is_wrong(tmp_path, files):
     for name, data in files.items():
         assert mutated_tables.faults(written(tmp_path / name, data)) == ""

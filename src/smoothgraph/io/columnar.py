@@ -54,9 +54,9 @@ def read_arrow_frame(path: Path, wanted: Wanted) -> tuple[Any, Wanted, str]:
         check_names(opened.schema.names, printable(str(path)))
         kept, count = [], 0
         for part in parts:
+            part.validate(full=True)  # before anything else, even its size: Arrow follows offsets that lie out of its memory
             kept.append(part)
             count += part.nbytes
             check_declared(path, count, "tables", wanted.limit)
         table = pa.Table.from_batches(kept, opened.schema)
-        table.validate(full=True)
     return table, wanted, ""
