@@ -45,7 +45,7 @@ def refused(path, match, **options):
         ("0,,1", "row 0 has no target"),
         ("a,b,1\n,b,1", "row 1 has no source"),
         ("-1,0,1", "row 0 has the source -1"),
-        ("0,1000000000,1", "1,000,000,001 rows or nodes are too many for 1 entries.*names"),
+        ("0,1000000000,1", "1,000,000,001 .* too many for 1 entries.*names"),
         ("0,9223372036854775807,1", "at most 2,147,483,647"),
         ("0,1,1\n1,0,2", "rows 0 and 1 give one edge the weights 1 and 2"),
         ("0,1,1\n0,1,2", "rows 0 and 1 give one edge the weights 1 and 2"),
@@ -122,6 +122,8 @@ def test_every_node_has_one_id_and_no_other_has_it(tmp_path):
     refused(path, "'a' for 2 nodes")
     path.write_text(head + "0,1,1,a,\n")
     refused(path, "row 0 has no target_id")
+    path.write_text("source,target,target\n0,1,1\n")
+    refused(path, "several columns of the same name")
     path.write_text("source,target,weight,source_id\n0,1,1,a\n")
     refused(path, "both or neither")
 
@@ -191,6 +193,7 @@ def arrays_of(W, **more):
         ({"ids": np.array([0, 0x110000, 1], "<u4").view("<U1")}, "no Unicode, at node 1"),
         ({"ids": np.array([0, 0xD800, 1], "<u4").view("<U1")}, "no Unicode"),
         ({"ids": np.array([0, 1, 2**64 - 1], np.uint64)}, "too large"),
+        ({"ids": np.array([b"a", b"b", b"\xff"])}, "g.npz: ids has text that is no Unicode"),
         ({"metadata": "[]"}, "metadata is no dict"),
         ({"metadata": "{"}, "metadata is no JSON"),
         ({"metadata": np.array(["{}", "{}"])}, "one text"),
@@ -384,6 +387,15 @@ def test_any_text_comes_back_or_is_refused(tmp_path_factory, kind, ids, data):
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_loops_and_nodes_without_edges_come_back(tmp_path, kind):
+    W = np.diag([0.0, 2.5, 0.0, 1.0]) + np.array([[0, 0, 0, 3.0], [0, 0, 0, 0], [0, 0, 0, 0], [3.0, 0, 0, 0]])
+    write_graph(tmp_path / f"g.{kind}", W, ids=["a", "b", "c", "d"])
+    stored = read_graph(tmp_path / f"g.{kind}")
+    assert stored.W.toarray().tolist() == W.tolist()
+    assert stored.ids.tolist() == ["a", "b", "c", "d"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64, bool])
 def test_weights_come_back_to_the_bit(tmp_path, kind, dtype):
     rng = np.random.default_rng(0)
@@ -397,7 +409,7 @@ def test_weights_come_back_to_the_bit(tmp_path, kind, dtype):
 def test_spreadsheets_run_nothing(tmp_path):
     ids = ["=cmd|' /C calc'!A0", "+1", "-1", "@x"]
     write_graph(tmp_path / "g.csv", np.ones((4, 4)) - np.eye(4), ids=ids)
-    write_table(tmp_path / "t.csv", {"id": np.array(ids), "score": np.array([-1.0, 2, 3, 4])})
+    write_table(tmp_path / "t.csv", {"id": np.array(ids), "other": np.array(ids, object), "score": -np.ones(4)})
     for name in ("g.csv", "t.csv"):
         cells = [cell.strip('"') for line in (tmp_path / name).read_text().splitlines() for cell in line.split(",")]
         assert not [cell for cell in cells if cell.startswith(("=", "+", "@")) or cell == '-1"']
@@ -442,3 +454,11 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
     *lines, kilobytes = done.stdout.split()
     assert lines == ["refused"] * 4
     assert int(kilobytes) < 300_000
+
+
+def test_labels_that_were_written_as_a_table_are_read_back(tmp_path):
+    from smoothgraph.io import read_labels
+
+    ids, labels = np.array(["=a", "'b", "c"]), np.array(["+x", "-y", "z"])
+    write_table(tmp_path / "t.csv", {"id": ids, "label": labels})
+    assert read_labels(tmp_path / "t.csv", ids).tolist() == labels.tolist()
