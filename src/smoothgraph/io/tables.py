@@ -153,9 +153,7 @@ def _names(names):
 
 
 def _kind(path):
-    """The kind of a file by its name. What is no ordinary file, such as a pipe, cannot be read twice, and need not end."""
-    if not path.is_file():
-        raise ValueError(f"{path} is no ordinary file: write the table to a file first.")
+    """The kind of a file by its name, such as ".csv"; the files of MNIST have no suffix."""
     return ".idx" if path.name.lower().removesuffix(".gz").endswith("-ubyte") else suffix(path)
 
 

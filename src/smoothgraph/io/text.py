@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from smoothgraph.files import suffix
 from smoothgraph.io.door import BadFileError, reading
 from smoothgraph.io.frames import EXTRA, OTHER_COLUMNS, check_names, is_number
-from smoothgraph.io.samples import Wanted, shown
+from smoothgraph.io.samples import Wanted, listed, shown
 from smoothgraph.io.streams import opened
 from smoothgraph.memory import check_memory
 from smoothgraph.messages import printable
@@ -27,10 +27,26 @@ SAMPLE_BYTES = 1 << 18  # bytes from which delimiter, decimal point and header a
 MAX_LINE_BYTES = 1 << 26  # of the first line: 64 MB without an end are no header
 MAX_COLUMNS = 100_000  # Arrow needs 13 kB for a column of text however few rows there are
 SAMPLE_LINES = 50  # lines that are looked at to find out the delimiter
-DELIMITERS = "\t;|,"  # a delimiter that comes first is preferred to those behind it: commas also stand in numbers and texts
+DELIMITERS = "\t;|, "  # a delimiter that comes first is preferred to those behind it: commas also stand in numbers and texts
 MARKS = ["", "NA", "N/A", "n/a", "na", "N.A.", "n.a.", "#N/A", "#NA", "<NA>", "NaN", "nan", "-nan", "-NaN", "NULL", "null"]
-MARKS += ["Null", "None", "none", "NONE", "?", ".", "-", "--", "missing", "1.#QNAN", "-1.#IND", "1.#IND", "-1.#QNAN", "NaT"]
-MISSING = [*MARKS, *(" " + mark for mark in MARKS)]  # of "1, NA" the mark begins with a space
+MARKS += [
+    "Null",
+    "None",
+    "none",
+    "NONE",
+    "?",
+    ".",
+    "-",
+    "--",
+    "missing",
+    "nil",
+    "1.#QNAN",
+    "-1.#IND",
+    "1.#IND",
+    "-1.#QNAN",
+    "NaT",
+]
+MISSING = frozenset(MARKS) | {" " + mark for mark in MARKS}  # of "1, NA" the mark begins with a space
 TRUTHS = ("true", "false")
 FEWER = "Use fewer columns (--columns, --exclude), or write it as npy, which can be mapped."
 ENCODING_REMEDY = "say its encoding (--encoding latin-1, or cp1252), or convert it: iconv -f latin1 -t utf-8"
@@ -106,7 +122,7 @@ def _dialect(path, encoding):
     lines = lines[n_blank:] if is_whole or len(lines) < n_blank + 2 else lines[n_blank:-1]  # the last may be cut
     delimiter = _delimiter(lines[:SAMPLE_LINES], "\t" if suffix(path) in (".tsv", ".tab") else ",")
     rows = _rows(lines[: SAMPLE_LINES + 1], delimiter)
-    first = [field.strip() for field in rows[0]]
+    first = [field.strip().strip('"') for field in rows[0]]
     if len(first) > MAX_COLUMNS:
         raise BadFileError(
             f"{printable(str(path))} has {len(first)} columns, and a text table may have {MAX_COLUMNS}. Are the samples its "
@@ -170,12 +186,13 @@ def _delimiter(lines, default):
     """The delimiter that gives all first lines the same number of fields, at least two; the default if none does."""
     found = []
     for delimiter in DELIMITERS:
-        counts = [len(row) for row in _rows(lines, delimiter) if row]
-        if counts and min(counts) == max(counts) > 1:
+        rows = [row for row in _rows(lines, delimiter) if row]
+        is_even = len({len(row) for row in rows}) == 1 and len(rows[0]) > 1
+        if is_even and (delimiter != " " or all(is_number(field) for row in rows[1:] for field in row)):
             found.append(delimiter)
     if not found:  # lines of different lengths: the error names the first
-        return max(default + DELIMITERS, key=lines[0].count)
-    return default if default in found and not set(found) - {default, ","} else found[0]
+        return max(default + DELIMITERS.strip(" "), key=lines[0].count)
+    return default if default in found and not set(found) - {default, ",", " "} else found[0]
 
 
 def _decimal(delimiter, rows):
@@ -209,12 +226,15 @@ def _types(path, dialect, wanted, features):
     except (pa.ArrowInvalid, UnicodeDecodeError) as error:
         raise BadFileError(_explained(path, dialect, types, error)) from error
     kinds = dict(zip(schema.names, schema.types, strict=True))
-    for name in features:
-        kind = kinds[name]
-        types[name] = kind if pa.types.is_boolean(kind) else pa.float64()
-        if not (pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_null(kind)):
-            raise BadFileError(_bad_value(path, dialect, name, f"{kind}"))
-    return types
+    others = [name for name in features if not _is_numeric(pa, kinds[name])]
+    if others:
+        raise BadFileError(_bad_value(path, dialect, others))
+    return types | {name: pa.bool_() if pa.types.is_boolean(kinds[name]) else pa.float64() for name in features}
+
+
+def _is_numeric(pa, kind):
+    is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
+    return is_number or pa.types.is_boolean(kind) or pa.types.is_null(kind)
 
 
 def _reader(file, dialect, types, guessed=frozenset()):
@@ -233,7 +253,7 @@ def _reader(file, dialect, types, guessed=frozenset()):
     converting = arrow.ConvertOptions(
         include_columns=list(types),
         column_types={name: kind for name, kind in types.items() if name not in guessed},
-        null_values=MISSING,
+        null_values=sorted(MISSING),
         decimal_point=dialect.decimal,
     )
     return arrow.open_csv(file, how, parsing, converting)
@@ -327,7 +347,7 @@ def _explained(path, dialect, types, error):
             )
         bad = next((j for j in numbers if not _is_value(row[j], dialect)), None)
         bad = next((j for j in truths if not _is_value(row[j], dialect, TRUTHS)), bad)
-        wrong = next((j for j in needed if _byte_of(row[j])), None)
+        wrong = next((j for j in needed if not row[j].isascii() and _byte_of(row[j])), None)
         if wrong is not None:
             return _wrong_encoding(path, line, _byte_of(row[wrong]), dialect.encoding)
         if bad is not None:
@@ -336,14 +356,11 @@ def _explained(path, dialect, types, error):
     return f"{printable(str(path))} cannot be read as a text table: {shown(reason)[1:-1]}."
 
 
-def _bad_value(path, dialect, name, kind):
-    """The sentence for a column that is not of numbers, with the first value that is none."""
-    j = dialect.names.index(name)
-    for line, row in _lines(path, dialect):
-        if len(row) != len(dialect.names) or not _is_value(row[j], dialect):
-            return _explained(path, dialect, {name: need("pyarrow", EXTRA).float64()}, kind)
-        del line
-    return f"Column {shown(name)} of {printable(path.name)} holds {kind}, but features are numbers. {OTHER_COLUMNS}"
+def _bad_value(path, dialect, names):
+    """The sentence for columns that are not of numbers, with the first value of the first that is none."""
+    number = need("pyarrow", EXTRA).float64()
+    text = _explained(path, dialect, {names[0]: number}, f"column {shown(names[0])} is not of numbers")
+    return text + (f" Other columns without numbers: {listed(names[1:])}." if len(names) > 1 else "")
 
 
 def _is_value(field, dialect, words=()):
@@ -363,14 +380,13 @@ def _no_number(path, dialect, line, name, value):
     elif re.fullmatch(r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}([ T].*)?", value.strip()):
         remedy = "Make numbers of dates, such as days since the first, or leave them out (--exclude)."
     elif len(value.split()) > 1 and all(map(is_number, value.split())):
-        remedy = "Are spaces between its columns? Commas, semicolons, tabs and bars are understood."
+        remedy = "Are there several spaces between its columns? Write commas, semicolons or tabs."
     elif is_number(value.strip(), "," if dialect.decimal == "." else "."):
         remedy = f"Decimal points are taken to be {dialect.decimal!r}: write all numbers in the same way."
     elif is_number(value.strip().strip("%$€£ ").replace(" ", "").replace(",", "")):
         remedy = "Write it without units and separators."
-    return (
-        f"{printable(str(path))}: column {shown(name)} holds {shown(value)} in line {line}, but features are numbers. {remedy}"
-    )
+    where = f"in line {line} of {printable(path.name)}"
+    return f"Column {shown(name)} holds {shown(value)} {where}, but features are numbers. {remedy}"
 
 
 def _check_last_quote(path, dialect):
