@@ -6,7 +6,7 @@ In: ids or labels. Out: the same, where texts that begin like a formula have an 
 
 import numpy as np
 
-FORMULAS = ("=", "+", "-", "@", "\t", "\r")  # what a text begins with that a spreadsheet runs
+FORMULAS = ("=", "+", "-", "@", "\t", "\r", "\n")  # what a text begins with that a spreadsheet runs
 MARKED = tuple("'" + begin for begin in (*FORMULAS, "'"))
 
 
@@ -16,9 +16,13 @@ def to_cells(values: np.ndarray) -> np.ndarray:
     >>> to_cells(np.array(["=1+1", "a"])).tolist()
     ["'=1+1", 'a']
     """
-    if values.dtype.kind not in "US":
+    if values.dtype.kind not in "UO":
         return values
-    return np.array(["'" + text if text.startswith((*FORMULAS, "'")) else text for text in values.tolist()], dtype=str)
+    return np.array([_marked(value) for value in values.tolist()], dtype=values.dtype.kind)
+
+
+def _marked(value):
+    return "'" + value if isinstance(value, str) and value.startswith((*FORMULAS, "'")) else value
 
 
 def from_cells(texts: list[str]) -> list[str]:

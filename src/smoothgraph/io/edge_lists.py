@@ -113,7 +113,7 @@ def _check_columns(path, names):
         raise bad(path, f"it is no edge list: it needs the columns source and target, but has {there}.")
     if ("source_id" in names) != ("target_id" in names):
         raise bad(path, "it has one of the columns source_id and target_id: it needs both or neither.")
-    if len(names) > len(COLUMNS) and any(names.count(name) > 1 for name in COLUMNS):
+    if any(names.count(name) > 1 for name in COLUMNS):
         raise bad(path, "it has several columns of the same name.")
 
 

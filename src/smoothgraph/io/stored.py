@@ -81,7 +81,10 @@ def _checked_names(name: str, values: Any, n: int) -> np.ndarray:
         return values.astype(np.int64)
     if values.dtype.kind == "U" and values.size:
         _check_characters(name, values)  # before anything makes Python's text of them
-    values = values.astype(str)
+    try:
+        values = np.char.decode(values, "utf-8") if values.dtype.kind == "S" else values.astype(str)
+    except UnicodeDecodeError:
+        raise ValueError(f"{name} has text that is no Unicode: files are UTF-8.") from None
     if values.size:
         _check_characters(name, values)
     return values
