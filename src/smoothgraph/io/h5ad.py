@@ -8,6 +8,7 @@ A graph is where scanpy keeps it: obsp["connectivities"], obsp["distances"] and 
 `key_added` gives. How it was learned is JSON in uns["neighbors"]["smoothgraph"]; so it goes when another graph is put there.
 """
 
+import errno
 import json
 import os
 import shutil
@@ -32,6 +33,7 @@ from smoothgraph.sparse import checked_csr
 
 EXTRA = "smoothgraph[io]"
 KIND = "an h5ad"
+NOT_THE_FILE = errno.ENOENT, errno.EACCES, errno.EPERM  # errors of the system that say nothing of what the file holds
 PIPE_BYTES = 1 << 20  # that a pipe holds, where it can be chosen: fewer turns between the processes than with the usual 64 kB
 
 
@@ -75,7 +77,8 @@ def add_h5ad_graph(source, path, matrices: dict[str, Any], key: str, entry: dict
     """
     with replacing(path) as unfinished:
         shutil.copyfile(source, unfinished)
-        _write(unfinished, {"op": "add", "key": key, "entry": entry, "learned_from": learned_from}, [], matrices)
+        request = {"op": "add", "key": key, "entry": entry, "learned_from": learned_from, "source": str(source)}
+        _write(unfinished, request, [], matrices)
 
 
 def params_of(metadata: dict[str, Any], **more) -> dict[str, Any]:
@@ -141,7 +144,7 @@ def _write(path, request: dict[str, Any], others: list[Any], matrices: dict[str,
     about["bytes"] = sum(W.data.nbytes + W.indices.nbytes + W.indptr.nbytes for W in graphs.values())
 
     def died(how):
-        return OSError(f"the HDF5 library {how} while it wrote. Is there room on the disk?")
+        return OSError(f"the HDF5 library {how} while it wrote, as on a full disk")
 
     with _process(died) as process:
         with suppress(BrokenPipeError):  # it has stopped listening: its last message says why, or there is none
@@ -152,9 +155,10 @@ def _write(path, request: dict[str, Any], others: list[Any], matrices: dict[str,
                 pipe.send_sparse(process.stdin, "csr", W.shape, (W.data, W.indices, W.indptr))
             process.stdin.close()
         header = pipe.receive(process.stdout)
-    if header["kind"] == "error" and not header["errno"]:
-        raise OSError(f"HDF5: {printable(header['text'].splitlines()[0])}")
-    _raise(header, path)
+    if header["kind"] == "error":
+        text, code = header["text"].splitlines()[0], header["errno"]
+        raise OSError(code, os.strerror(code)) if code else OSError(f"HDF5: {printable(text)}")
+    _raise(header, request.get("source", path))
 
 
 def _send_other(stream, value):
@@ -175,7 +179,7 @@ def _raise(header, path):
         raise ImportError(f"This needs h5py and anndata ({header['text']}): pip install {EXTRA!r}")
     if kind == "memory":
         raise MemoryError
-    if kind == "error" and header["errno"]:
+    if kind == "error" and header["errno"] in NOT_THE_FILE:
         raise OSError(header["errno"], os.strerror(header["errno"]), str(path))
     if kind == "error":
         raise RuntimeError(header["text"])
@@ -199,6 +203,6 @@ def _process(died: Callable[[str], Exception]) -> Iterator[Any]:
     finally:
         process.kill()
         process.wait()
-        for pipe in (process.stdin, process.stdout):
+        for end in (process.stdin, process.stdout):
             with suppress(OSError):
-                pipe.close()
+                end.close()
