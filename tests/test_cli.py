@@ -93,14 +93,14 @@ def test_options_are_the_parameters_of_the_learner_and_of_its_models():
 
 def test_choices_are_those_of_the_learner():
     from smoothgraph.cli.learn import Metric, Model, Search
-    from smoothgraph.distances import METRICS
+    from smoothgraph.distances import MATRICES, METRICS
     from smoothgraph.models import MODELS
 
     assert typing.get_args(Model) == tuple(MODELS)
-    assert typing.get_args(Metric) == (*METRICS, "precomputed")
+    assert typing.get_args(Metric) == (*METRICS, *MATRICES)
     X = np.random.default_rng(0).normal(size=(30, 3))
     for metric in typing.get_args(Metric):
-        assert GraphLearner(3, metric=metric).fit(X if metric != "precomputed" else (X[:, :1] - X[:, 0]) ** 2).graph_.nnz
+        assert GraphLearner(3, metric=metric).fit(X if metric in METRICS else abs(X[:, :1] - X[:, 0])).graph_.nnz
     for neighbors in typing.get_args(Search):
         assert GraphLearner(3, neighbors=neighbors).fit(X).graph_.nnz
 

@@ -128,13 +128,13 @@ def test_edge_distances_of_matrices(learner):
     """A dense matrix of squared distances has them, with copies at 0; a sparse one is not kept."""
     twice = np.vstack([X[:30], X[:2]])
     Z = ((twice[:, None] - twice) ** 2).sum(axis=2)
-    D = edge_distances(GraphLearner(4, metric="precomputed").fit(Z))
+    D = edge_distances(GraphLearner(4, metric="precomputed_squared").fit(Z))
     i, j = D.nonzero()
     np.testing.assert_allclose(np.asarray(D[i, j]).ravel(), np.sqrt(Z[i, j]))
     assert (D.data == 0.0).any()
     allowed = sp.csr_matrix(learner.graph_.multiply(learner.graph_))
     with pytest.raises(ValueError, match="allowed edges and does not keep their distances"):
-        edge_distances(GraphLearner(2, theta=1.0, metric="precomputed").fit(allowed))
+        edge_distances(GraphLearner(2, theta=1.0, metric="precomputed_squared").fit(allowed))
 
 
 @pytest.mark.parametrize("metric", ["euclidean", "cosine"])

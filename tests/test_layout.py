@@ -97,6 +97,7 @@ STAGES = [
     "models.nearest",
     "models",
     "graph",
+    "fitted",
     "uses.graphs",
     "uses.systems",
     "uses.propagation",

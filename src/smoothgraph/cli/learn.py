@@ -35,7 +35,7 @@ Standardize = Annotated[
 ]
 # A shell completes these words, and any other word is refused before a file is read.
 Model = Literal["log", "l2", "hard", "soft", "knn", "knn-gaussian", "knn-self-tuning"]
-Metric = Literal["euclidean", "cosine", "precomputed"]
+Metric = Literal["euclidean", "cosine", "precomputed", "precomputed_squared"]
 Search = Literal["auto", "exact", "approximate", "all"]
 Duplicates = Literal["merge", "keep"]
 MODEL_OPTIONS = "mu", "projection", "sigma", "mutual"  # the options that are parameters of models, not of the learner
@@ -65,7 +65,7 @@ def learn(
     standardize: Standardize = "none",
     n_neighbors: Annotated[int, _parameter("Wanted mean number of neighbours.", "--n-neighbors", "-k")] = 15,
     model: Annotated[Model, _parameter("What to learn; the knn ones are nearest-neighbour graphs, for comparison.")] = "log",
-    metric: Annotated[Metric, _parameter("precomputed: DATA holds squared distances.")] = "euclidean",
+    metric: Annotated[Metric, _parameter("precomputed: DATA holds distances, or precomputed_squared: squares.")] = "euclidean",
     neighbors: Annotated[Search, _parameter("How to find neighbours; all: every pair of samples is an allowed edge.")] = "auto",
     oversampling: Annotated[float, _parameter("The first neighbour lists have this many times n_neighbors entries.")] = 2,
     duplicates: Annotated[
@@ -214,11 +214,10 @@ def _standardized(X, how: str, metric: str):
     from sklearn.preprocessing import StandardScaler
 
     from smoothgraph._checks import float_type
+    from smoothgraph.distances import MATRICES
 
-    if metric == "precomputed":
-        raise ValueError(
-            f"--standardize {how} does not apply to --metric precomputed, where DATA holds distances: leave it out."
-        )
+    if metric in MATRICES:
+        raise ValueError(f"--standardize {how} does not apply to --metric {metric}, where DATA holds distances: leave it out.")
     X = X.astype(float_type(X), copy=False)
     standard = StandardScaler(with_mean=not issparse(X)).fit(X)
     if how == "standard":
