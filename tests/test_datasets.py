@@ -294,7 +294,9 @@ def test_a_damaged_file_in_the_users_own_folder_is_named_and_stays(nothing_here,
 
 def test_an_archive_without_the_expected_members_is_removed(nothing_here, server, monkeypatch):
     published(server, monkeypatch, "CENSUS", sources.CENSUS, zipped({"other.txt": b"1"}))
-    monkeypatch.setattr(sources, "CENSUS", replace(sources.CENSUS, downloads=(replace(sources.CENSUS.downloads[0], checksum=None),)))
+    monkeypatch.setattr(
+        sources, "CENSUS", replace(sources.CENSUS, downloads=(replace(sources.CENSUS.downloads[0], checksum=None),))
+    )
     with pytest.raises(ValueError, match="does not hold what was expected"):
         datasets.census()
     assert not [path for path in nothing_here.rglob("*") if path.is_file()]
@@ -304,7 +306,7 @@ def test_a_download_that_ends_early_is_no_file(nothing_here, tmp_path):
     """A server that promises more bytes than it sends: text has no end of its own that could be missed."""
 
     class Short(http.server.BaseHTTPRequestHandler):
-        def do_GET(self):  # noqa: N802
+        def do_GET(self):
             self.send_response(200)
             self.send_header("Content-Length", "1000")
             self.end_headers()

@@ -110,6 +110,7 @@ STAGES = [
     "plots",
     "cli.app",
     "cli.report",
+    "cli.dry_run",
     "cli.learn",
     "cli.graphs",
     "cli.uses",

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from smoothgraph import _checks
+from smoothgraph import _checks, estimate
 from smoothgraph.copies import HANGING_WEIGHT, Copies, distinct_samples, no_copies
 from smoothgraph.distances import distances_of
 from smoothgraph.fit.task import Learned, Task
@@ -208,11 +208,13 @@ class GraphLearner(TransformerMixin, BaseEstimator):
         rows = self._rows(self.distances_.queries(X), Threads(self.n_jobs))
         return self._copies.columns_of_rows(rows) * self.scale_
 
+    estimate = estimate.estimate  # (n, d, dtype, nnz): about the seconds and the memory that `fit` will take
+
     def _checked(self, X):
         """The model and X, or an error that says what is wrong with which parameter."""
         model = _checks.check_parameters(self)
         self.ids_ = _checks.frame_ids(X)
-        X = _checks.as_array(X)
+        X = estimate.check_fits(self, _checks.as_array(X))
         X = validate_data(self, X, accept_sparse="csr", dtype=_checks.float_type(X), order="C", ensure_min_samples=2)
         _checks.check_n_neighbors(self.n_neighbors, X.shape[0])
         if self.prior is not None:  # before the search, which may take long

@@ -42,7 +42,9 @@ MODEL_OPTIONS = "mu", "projection", "sigma", "mutual"  # the options that are pa
 def learn(
     context: typer.Context,
     data: Data,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The graph: .npz, .parquet, .csv, .graphml or .h5ad.")],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="The graph: .npz, .parquet, .csv, .graphml or .h5ad.")
+    ] = None,
     columns: Columns = None,
     id_column: IdColumn = None,
     label_column: LabelColumn = None,
@@ -77,6 +79,7 @@ def learn(
     scale: Annotated[str | None, _parameter("Scale of the weights: a number, 'sum' or 'laplacian'.")] = None,
     random_state: Annotated[int | None, _parameter("Seed of the approximate search and of --projection.")] = None,
     n_jobs: Annotated[int | None, _parameter("Number of threads; one for each core if not given.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say about how long it takes, and how much memory.")] = False,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -88,9 +91,18 @@ def learn(
     smoothgraph learn houses.csv --standardize robust -o houses.npz
     smoothgraph learn cells.h5ad --key X_pca -k 15 -o graph.h5ad
     smoothgraph learn big.npy -k 5 --neighbors approximate --random-state 0 -o graph.parquet --json
+    smoothgraph learn big.npy --dry-run
     """
     from smoothgraph.cli.report import Progress, learned, show
 
+    if dry_run:
+        from smoothgraph.cli.dry_run import dry_run as tell
+
+        facts, lines = tell(context.params, learner_of(context.params))
+        show(facts, lines, as_json=as_json, quiet=quiet)
+        return
+    if output is None:
+        raise typer.BadParameter("name the file to write, such as -o graph.npz.", param_hint="'--output' / '-o'")
     with Progress(quiet) as progress:
         metadata, missed = _learn(context.params, progress)
     show(metadata, learned(metadata), as_json=as_json, quiet=quiet)
@@ -164,7 +176,12 @@ def _standardized(X, how: str, metric: str):
 
 
 def _fit(X, options: dict[str, Any], progress):
-    """(a fitted learner, whether it missed its tolerance): options that are not among the given ones keep their defaults."""
+    """(a fitted learner, whether it missed its tolerance)."""
+    return progress.watch(lambda: learner_of(options, verbose=progress).fit(X))
+
+
+def learner_of(options: dict[str, Any], **others):
+    """The learner that the options ask for; those that are not among the given ones keep their defaults."""
     from smoothgraph.io.graphs import read_graph
     from smoothgraph.learner import GraphLearner
 
@@ -175,7 +192,7 @@ def _fit(X, options: dict[str, Any], progress):
         parameters["prior"] = read_graph(parameters["prior"]).W
     if "scale" in parameters:
         parameters["scale"] = _number_or_text(parameters["scale"])
-    return progress.watch(lambda: GraphLearner(**parameters, verbose=progress).fit(X))
+    return GraphLearner(**parameters, **others)
 
 
 def _model(options: dict[str, Any]):

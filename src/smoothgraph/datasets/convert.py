@@ -95,10 +95,9 @@ def molecules(downloads, target):
 
 def census(downloads, target):
     """A zip with a comma-separated table; its first column, the number of the case, is left out."""
-    with zipfile.ZipFile(downloads[0]) as archive:
-        with archive.open(_member(archive, "USCensus1990.data.txt")) as lines:
-            features = next(lines).decode("ascii").strip().split(",")[1:]
-            table = np.loadtxt(lines, delimiter=",", dtype=np.int32)[:, 1:]
+    with zipfile.ZipFile(downloads[0]) as archive, archive.open(_member(archive, "USCensus1990.data.txt")) as lines:
+        features = next(lines).decode("ascii").strip().split(",")[1:]
+        table = np.loadtxt(lines, delimiter=",", dtype=np.int32)[:, 1:]
     if table.min() < 0 or table.max() > 255:
         raise ValueError(f"The census holds values from {table.min()} to {table.max()}; 0 to 255 were expected.")
     _write(target, X=table.astype(np.uint8), features=np.array(features))
