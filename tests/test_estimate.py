@@ -100,7 +100,7 @@ def test_the_advice_names_what_takes_the_memory(monkeypatch):
 
 
 @pytest.fixture
-def X(rng):
+def samples(rng):
     return rng.normal(size=(400, 3)).astype(np.float32)
 
 
@@ -127,8 +127,8 @@ def written(path, X):
 
 
 @pytest.mark.parametrize("name", ["x.npy", "x.npz", "x.csv", "x.tsv", "x.csv.gz", "x.parquet", "x.arrow", "x.h5ad"])
-def test_the_shape_of_a_table_is_known_without_reading_it(tmp_path, X, name):
-    named = written(tmp_path / name, X)
+def test_the_shape_of_a_table_is_known_without_reading_it(tmp_path, samples, name):
+    named = written(tmp_path / name, samples)
     shape = table_shape(tmp_path / name, id_column="name" if named else None)
     assert (shape.n, shape.d, shape.is_exact) == (400, 3, True)
     assert shape.nnz is None

@@ -161,7 +161,7 @@ def _bodies(function):
 
 
 def _constants_and_words(tree):
-    """What is not worth a change: constants of the module (limits of effort), annotations, texts of messages, keyword defaults."""
+    """What is not worth a change: constants of the module (limits of effort), annotations, messages, defaults."""
     skipped = set()
 
     def skip(node):

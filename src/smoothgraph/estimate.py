@@ -3,10 +3,11 @@
 In: the parameters of a learner, and the shape and type of X. Out: an `Estimate`. Nothing of the size of X is made or read.
 
 Memory is the largest resident size of a process that opens X as a memory map (or holds it) and fits, with kernels that were
-compiled before. It is what the interpreter and the packages take, X, blocks of each thread, and what the hungriest stage has per
-sample; the terms follow the arrays of each stage, and `python -m benchmarks estimate` compares the sum with what was measured:
-they differ by less than 25 % (for the models "hard" and "soft", which hold much that depends on the data, by less than 50 %).
-Rows that are equal are not known beforehand: X without its copies is held beside X, but then the lists are shorter too.
+compiled before (compiling takes some 100 MB more, once). It is what the interpreter and the packages take, X, blocks of each
+thread, and what the hungriest stage has per sample. The terms follow the arrays of each stage, and `python -m benchmarks
+estimate` compares the sum with what was measured; the aim is 25 %, for the log and ℓ2 models and nearest-neighbour graphs. For
+the models "hard" and "soft" it is a guess. Rows that are equal are not known beforehand: X without its copies is held beside X,
+but then the lists are shorter too.
 
 Time is rougher. The constants are seconds of two cores on which the matrix product of `_speed` takes REFERENCE_SECONDS; it is
 measured here, and the estimate goes with it and with the number of threads. Hard data take twice as long, or more.
@@ -94,11 +95,13 @@ def check_fits(learner, X):
 
     What is not in doubt is refused: pages of a memory map need not stay in memory, and the estimate may be 25 % too high.
     """
-    shape, dtype = getattr(X, "shape", ()), getattr(X, "dtype", np.float64)
+    shape: Any = getattr(X, "shape", ())
+    dtype = getattr(X, "dtype", np.float64)
     if len(shape) != 2 or not isinstance(dtype, np.dtype) or dtype.kind not in "fiub" or learner.n_neighbors >= shape[0]:
         return X  # other checks say what is wrong, or nothing is known of the size
-    sizes = _sizes(learner, _checks.check_parameters(learner), *shape, dtype, X.nnz if sp.issparse(X) else None)
-    needed = _memory(learner, model_of(learner.model), sizes)
+    model = model_of(learner.model)
+    sizes = _sizes(learner, model, shape[0], shape[1], dtype, X.nnz if sp.issparse(X) else None)
+    needed = _memory(learner, model, sizes)
     certain = (needed - (_samples(sizes) if isinstance(X, np.memmap) else 0.0)) / CERTAIN
     there = available_memory()
     if certain > there:

@@ -1,7 +1,7 @@
 """`learn --dry-run`: about how long it takes and how much memory, from the size of the table alone.
 
-In: the options of `learn`, and the learner that they ask for. Out: facts and lines to show. Beside what the fit takes, the command
-has packages for files, and what it reads is in memory where the format cannot be used where it is.
+In: the options of `learn`, and the learner that they ask for. Out: facts and lines to show. Beside what the fit takes, the
+command has packages for files, and what it reads is in memory where the format cannot be used where it is.
 """
 
 from pathlib import Path

@@ -49,7 +49,7 @@ def table_shape(path, columns=None, id_column=None, label_column=None, key=None)
         if kind in ARRAYS:
             return ARRAYS[kind](path, key)
     X = read_table(path, id_column=id_column, label_column=label_column, key=key).X  # there is no shorter way
-    return TableShape(*X.shape, X.dtype, X.nnz if hasattr(X, "nnz") else None)
+    return TableShape(X.shape[0], X.shape[1], X.dtype, X.nnz if hasattr(X, "nnz") else None)
 
 
 # --- tables with named columns: rows, {column: type}, whether the rows were counted ----------------------------------------
@@ -155,7 +155,7 @@ def _h5ad(path, key):
 
 def _head(path: Path) -> tuple[bytes, float]:
     """The first bytes of what a file holds, uncompressed, and about how many there are in all."""
-    opener = {".gz": gzip.open, ".bz2": bz2.open}.get(path.suffix.lower())
+    opener: Any = {".gz": gzip.open, ".bz2": bz2.open}.get(path.suffix.lower())
     with path.open("rb") as raw:
         stream: Any = raw if opener is None else opener(raw)
         head = stream.read(SAMPLED_BYTES)
