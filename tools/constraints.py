@@ -1,4 +1,4 @@
-"""Write the installed versions of the packages that a file of constraints names: `python tools/constraints.py constraints.txt`."""
+"""Write the installed versions of the packages that a file names: `python tools/constraints.py constraints.txt`."""
 
 import sys
 from importlib.metadata import PackageNotFoundError, version

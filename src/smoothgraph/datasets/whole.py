@@ -1,8 +1,8 @@
 """Is a file whole? In: a path, perhaps a checksum. Out: None, or what is wrong, as words that follow the name of the file.
 
 Servers answer with a page of HTML where a file was, and connections end early. The kind of a file is what its name says: zip
-and npz archives, gz and bz2 streams, HDF5. A file of another kind must have a checksum to be known as whole; without one it must
-at least not be empty, and no page.
+and npz archives, gz and bz2 streams, HDF5. A file of another kind must have a checksum to be known as whole; without one it
+must at least not be empty, and no page.
 """
 
 import bz2
