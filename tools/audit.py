@@ -24,9 +24,8 @@ def main() -> None:
     weak = [package for package in packages if package.get("vulns")]
     for package in weak:
         for one in package["vulns"]:
-            print(
-                f"{package['name']} {package['version']}: {one['id']}, mended in {', '.join(one['fix_versions']) or 'no version'}"
-            )
+            mended = ", ".join(one["fix_versions"]) or "no version"
+            print(f"{package['name']} {package['version']}: {one['id']}, mended in {mended}")
     if unknown:
         print(f"{len(unknown)} of {len(packages)} packages could not be looked up, so nothing is known of them: the advisory")
         print("service cannot be reached from here, or does not know them. Run `make audit` where it can be reached.")
