@@ -237,13 +237,15 @@ NOISE = np.random.default_rng(0).bytes(5000)
 WHOLE = {
     "a.zip": zipped({"a.txt": NOISE}),
     "a.npz": zipped({"a.npy": NOISE}),
-    "a.gz": gzip.compress(NOISE),
+    "a.gz": gzip.compress(NOISE, mtime=0),
     "a.bz2": bz2.compress(NOISE),
     "a.csv": b"1,2\n",
 }
-DAMAGED = [(name, PAGE) for name in WHOLE] + [(name, b"") for name in WHOLE]
-DAMAGED += [(name, content[: len(content) - 100]) for name, content in WHOLE.items() if name != "a.csv"]
-DAMAGED += [(name, with_a_changed_byte(content, 2000)) for name, content in WHOLE.items() if name != "a.csv"]
+PACKED = {name: content for name, content in WHOLE.items() if name != "a.csv"}
+DAMAGED = [pytest.param(name, PAGE, id=f"{name}-page") for name in WHOLE]
+DAMAGED += [pytest.param(name, b"", id=f"{name}-empty") for name in WHOLE]
+DAMAGED += [pytest.param(name, content[:-100], id=f"{name}-cut") for name, content in PACKED.items()]
+DAMAGED += [pytest.param(name, with_a_changed_byte(content, 2000), id=f"{name}-changed") for name, content in PACKED.items()]
 
 
 @pytest.mark.parametrize(("name", "content"), DAMAGED)
@@ -260,7 +262,7 @@ def test_what_is_not_whole_does_not_enter_the_cache(nothing_here, server, name, 
     assert files.get(file).read_bytes() == WHOLE[name]
 
 
-@pytest.mark.parametrize(("name", "content"), [pair for pair in DAMAGED if pair[1] in (b"", PAGE)])
+@pytest.mark.parametrize(("name", "content"), [case for case in DAMAGED if case.values[1] in (b"", PAGE)])
 def test_a_damaged_file_in_the_cache_is_removed_and_fetched_again(nothing_here, server, name, content):
     folder, address = server
     (folder / name).write_bytes(WHOLE[name])
