@@ -73,13 +73,11 @@ def get(file: File) -> Path:
         else:
             _convert(file, raw, target)
     except FileNotFoundError:  # perhaps another process that did the same was faster, and has removed the downloads
-        here = find(file)
-        if here is None:
+        if find(file) is None:
             raise
-        return here
-    for path in raw:
-        path.unlink(missing_ok=True)
-    return target
+    for download in file.downloads:
+        (_downloads() / download.name).unlink(missing_ok=True)
+    return find(file) or target
 
 
 def _is_damaged(path: Path) -> bool:
