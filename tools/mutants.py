@@ -23,7 +23,8 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).parent.parent
 REPORT = ROOT / "docs" / "mutants.json"
-TEST_SECONDS = 60  # a mutant that makes the tests take longer counts as seen: they take a few seconds without it
+# A mutant that makes the tests take longer may loop for ever, or the machine is busy: it counts as neither seen nor survived.
+TEST_SECONDS = 60
 COMPILE_SECONDS = 600  # for the first run of the tests of a module, which compiles the kernels that they use
 TESTS = {  # module → the test files that belong to it
     "theta.py": ["theta", "models_log"],
@@ -191,12 +192,12 @@ def _constants_and_words(tree):
 
 
 def is_seen(mutant: Mutant, folder: Path) -> str:
-    """What became of it: "killed", "killed by time" or "survived"; `folder` has a copy of the sources."""
+    """What became of it: "killed", "timed out" or "survived"; `folder` has a copy of the sources."""
     path = folder / "smoothgraph" / mutant.module
     whole = path.read_bytes()
     path.write_text(mutant.source, encoding="utf-8")
     try:
-        return "killed by time" if (code := run_tests(mutant.module, folder)) is None else "survived" if code == 0 else "killed"
+        return "timed out" if (code := run_tests(mutant.module, folder)) is None else "survived" if code == 0 else "killed"
     finally:
         path.write_bytes(whole)
 
@@ -227,7 +228,7 @@ def main() -> None:
     random.Random(options.seed).shuffle(drawn)
     before = json.loads(REPORT.read_text(encoding="utf-8")) if REPORT.exists() else {"survivors": []}
     judged = {(one["module"], one["change"]): one["judgement"] for one in before["survivors"]}
-    counts, survivors = {"killed": 0, "killed by time": 0, "survived": 0}, []
+    counts, survivors = {"killed": 0, "timed out": 0, "survived": 0}, []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         shutil.copytree(ROOT / "src" / "smoothgraph", folder / "smoothgraph", ignore=shutil.ignore_patterns("__pycache__"))
