@@ -5,6 +5,7 @@ In: the name of a kind, a seed, a budget. Out: a session, a dict of what was see
 
 import hashlib
 import json
+import re
 import time
 from collections import Counter
 from pathlib import Path
@@ -58,8 +59,9 @@ def run(name: str, seed: int, seconds: float, count: int | None = None, keep: bo
 
 
 def _sort(text: str) -> str:
-    """Faults that differ in numbers alone are of one sort."""
-    return "".join("0" if c.isdigit() else c for c in text)[:80].replace("00", "0")
+    """Faults that differ in numbers, paths and quoted words alone are of one sort."""
+    text = re.sub(r"/\S+/|'[^']*'|\"[^\"]*\"", "…", text)
+    return re.sub(r"\d+", "0", text)[:80]
 
 
 def smaller_case(workers: Workers, module, case: dict, sort: str) -> dict:

@@ -42,8 +42,8 @@ LITTLE_MEMORY = 4 << 30  # bytes: what a small file or array declares must not b
 KINDS = {
     "problems": Kind("problems"),
     "files": Kind("files", seconds=20.0, memory=LITTLE_MEMORY),
-    "arrays": Kind("arrays", seconds=60.0, memory=LITTLE_MEMORY),
-    "bounds": Kind("arrays", seconds=120.0, memory=LITTLE_MEMORY, environment={"NUMBA_BOUNDSCHECK": "1"}),
+    "arrays": Kind("arrays", seconds=30.0, memory=LITTLE_MEMORY),
+    "bounds": Kind("arrays", seconds=60.0, memory=LITTLE_MEMORY, environment={"NUMBA_BOUNDSCHECK": "1"}),
     "kills": Kind("kills", seconds=180.0),
     "refits": Kind("refits"),
     "endurance": Kind("endurance", seconds=3600.0),

@@ -65,7 +65,7 @@ DENSE_LIES = (
     "np.matrix",
 )
 SCALARS = [None, -1, 0, 1, 3, 1.5, float("nan"), float("inf"), -0.5, "3", 10**20, -(10**20), [1], True, 1e-300, 1e300]
-REFUSED_VALUES = {"complex", "text", "datetime", "nan", "inf", "-inf"}  # no graph, table or distance has these
+REFUSED_VALUES = {"complex", "nan", "inf", "-inf"}  # no graph, table or distance has these
 REFUSED_SHAPES = {"1-d", "3-d", "0-d", "ragged", "None", "a string", "a dict"}
 
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from torture.kinds import KINDS, FaultError, Kind
 
 MOST_TEXT = 400  # characters of a fault that are kept
-STARTING = 300.0  # seconds that the first case of a process may take longer, since loops are compiled
+STARTING = 90.0  # seconds that the first case of a process may take longer, since loops are compiled
 ONE_CORE = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
@@ -69,7 +69,8 @@ class Workers:
         self._log.seek(0)
         self._log.truncate()
         command = [sys.executable, "-X", "faulthandler", "-m", "torture.worker", self.name]
-        environment = {**os.environ, **ONE_CORE, **self.kind.environment, **_own_cache(self.kind)}
+        path = os.pathsep.join(filter(None, [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH")]))
+        environment = {**os.environ, "PYTHONPATH": path, **ONE_CORE, **self.kind.environment, **_own_cache(self.kind)}
         self._process = subprocess.Popen(
             command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, start_new_session=True
         )
