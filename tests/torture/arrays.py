@@ -183,6 +183,7 @@ CALLS = {
     "fit cosine": (lambda X: _learner(metric="cosine").fit(X), ["X"]),
     "fit keep": (lambda X: _learner(duplicates="keep", neighbors="all").fit(X), ["X"]),
     "fit precomputed": (lambda Z: _learner(metric="precomputed").fit(Z), ["Z"]),
+    "fit squared": (lambda Z: _learner(metric="precomputed_squared").fit(Z), ["Z"]),
     "fit prior": (lambda X, W: _learner(prior=W, prior_strength=1.0).fit(X), ["X", "W"]),
     "fit lists": (lambda X, z: _learner(neighbors=(z, z)).fit(X), ["X", "lists"]),
     "fit index lists": (lambda X, s: _learner(neighbors=(_index_lists(s), None)).fit(X), ["X", "scalar"]),

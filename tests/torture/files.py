@@ -22,6 +22,9 @@ READERS = "graph", "table", "info", "convert", "embed", "learn"
 READER_SHARES = 0.36, 0.36, 0.07, 0.07, 0.07, 0.07
 OUTPUTS = ".npz", ".parquet", ".csv", ".graphml", ".h5ad"
 REFUSALS = (ValueError, OSError, ImportError)  # what a reader may raise
+H5AD_SHARE = (
+    0.3  # how many h5ad files there are for one of another kind: each is read in a process of its own, which takes long
+)
 LONGEST_LINE = 2000  # characters of an error: a line that goes on for pages is no help
 
 
@@ -29,7 +32,8 @@ def case(rng: np.random.Generator) -> dict:
     """A damaged file, and who reads it."""
     reader = str(rng.choice(READERS, p=READER_SHARES))
     files = seeds.table_files() if reader in ("table", "learn") else seeds.graph_files()
-    suffix = str(rng.choice(list(files)))
+    shares = np.array([H5AD_SHARE if suffix == ".h5ad" else 1.0 for suffix in files])
+    suffix = str(rng.choice(list(files), p=shares / shares.sum()))
     seed = files[suffix][rng.integers(len(files[suffix]))]
     case = {"reader": reader, "suffix": suffix, "data": base64.b64encode(_damaged(rng, suffix, seed, files)).decode()}
     return case | ({"output": str(rng.choice(OUTPUTS))} if reader in ("convert", "learn") else {})

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 SHAPES = "normal", "blobs", "integers", "one-hot", "line", "lognormal", "uniform"
 LOOKS = "cvxpy", "threads", "lists", "float", "primal-dual", "new", "none"
 LOOK_SHARES = 0.1, 0.1, 0.15, 0.15, 0.1, 0.3, 0.1
-SQUARED = "precomputed"  # what the learner calls a matrix of squared distances
+MATRICES = "precomputed", "precomputed_squared"  # metrics that take a matrix: of distances, of their squares
 
 
 def random_case(rng: np.random.Generator) -> dict:
@@ -37,9 +37,9 @@ def random_case(rng: np.random.Generator) -> dict:
         )
         case["new"] = near.astype(dtype).astype(np.float64).tolist()
         case["X"] = X.tolist()
-    else:
-        case["X"] = _matrix(rng, X, dtype, form)
     case["parameters"] = _parameters(rng, n, spread, model, case)
+    if form != "points":
+        case["X"] = _matrix(rng, X, dtype, form, case["parameters"]["metric"])
     if case["parameters"].get("prior_strength"):
         case["prior"] = _prior(rng, n, case)
     if model["name"] == "soft":
@@ -83,9 +83,10 @@ def _median_distance(X) -> float:
     return float(np.median(z[z > 0.0])) if (z > 0.0).any() else 1.0
 
 
-def _matrix(rng, X, dtype, form) -> list:
-    """Squared distances, None where no edge is allowed."""
-    z = ((X[:, None] - X[None]) ** 2).sum(axis=2).astype(dtype).astype(np.float64)
+def _matrix(rng, X, dtype, form, metric) -> list:
+    """Distances, squared if the metric says so; None where no edge is allowed."""
+    z = ((X[:, None] - X[None]) ** 2).sum(axis=2)
+    z = (np.sqrt(z) if metric == "precomputed" else z).astype(dtype).astype(np.float64)
     z = np.maximum(z, z.T)
     if form == "dense":
         return z.tolist()
@@ -103,7 +104,7 @@ def _parameters(rng, n, spread, model, case) -> dict:
     """Parameters that may be combined."""
     name, own = model["name"], {"n_neighbors": int(rng.integers(1, max(2, min(n - 1, 16))))}
     if case["form"] != "points":
-        own["metric"] = SQUARED
+        own["metric"] = str(rng.choice(MATRICES))
     elif rng.random() < 0.15:
         own["metric"] = "cosine"
     if rng.random() < 0.3:

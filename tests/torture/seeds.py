@@ -258,7 +258,7 @@ def wrong_npz(rng) -> bytes:
     W = random_graph(rng, 6)
     arrays = {"format": np.array(b"csr"), "shape": np.array(W.shape), "data": W.data, "indices": W.indices, "indptr": W.indptr}
     arrays |= {"ids": np.array(list("abcdef")), "labels": np.arange(6), "metadata": np.array('{"a": 1}')}
-    names = list(arrays)
+    names, integers = list(arrays), {"shape", "indices", "indptr", "labels"}
     for _ in range(int(rng.choice([1, 1, 2, 3]))):
         name = names[rng.integers(len(names))]
         values = [
@@ -274,7 +274,9 @@ def wrong_npz(rng) -> bytes:
             lambda: np.array("\x1b[2J"),
             lambda: np.array([10**10, 10**10]),
             lambda name=name: arrays[name].astype(np.complex128) if arrays[name].dtype.kind in "if" else np.array(b"coo"),
-            lambda name=name: arrays[name].astype(np.int64) if arrays[name].dtype.kind in "if" else np.array(b"bsr"),
+            lambda name=name: (
+                arrays[name].astype(np.int64) if name in integers and arrays[name].dtype.kind == "i" else np.array(b"bsr")
+            ),
             lambda name=name: np.flip(arrays[name]),
             lambda: np.array(["[" * 3000, '{"parameters": 3}', "null", "{", "[]", '{"a": NaN}'][rng.integers(6)]),
             lambda name=name: -arrays[name] if arrays[name].dtype.kind in "if" else np.array(b"dia"),
