@@ -17,7 +17,7 @@ from torture.kinds import KINDS, FaultError
 from torture.worker import Workers, checked
 
 KEPT = sorted(driver.CASES.glob("*.json"))
-IN_PROCESS = {"problems": 60, "formats": 40, "refits": 4}  # kinds that cannot harm the process, and how many cases are run
+IN_PROCESS = {"problems": 40, "formats": 25, "refits": 3}  # kinds that cannot harm the process, and how many cases are run
 NOT_FUNCTIONS = {"Solution", "Status", "Diameter", "Embedding", "Propagation", "StoredGraph", "Table", "GraphLearner"}
 
 
@@ -29,7 +29,7 @@ def test_random_cases_end_as_promised(kind):
         assert "fault" not in found, f"case [7, {number}]: {found['fault']}"
 
 
-@pytest.mark.parametrize(("kind", "count"), [("files", 150), ("arrays", 120)])
+@pytest.mark.parametrize(("kind", "count"), [("files", 60), ("arrays", 50)])
 def test_random_damage_ends_in_sound_data_or_an_error(kind, count):
     found = driver.run(kind, seed=7, seconds=120.0, count=count, keep=False)
     assert found["faults"] == []
@@ -37,8 +37,8 @@ def test_random_damage_ends_in_sound_data_or_an_error(kind, count):
 
 
 def test_a_killed_command_leaves_the_old_file_or_the_new_one():
-    outcome = kills.check({"command": "convert", "shots": [["SIGKILL", 0.9], ["SIGTERM", 0.5], ["SIGINT", 0.7]], "cold": False})
-    assert outcome.count == 3
+    outcome = kills.check({"command": "convert", "shots": [["SIGKILL", 0.9], ["SIGINT", 0.7]], "cold": False})
+    assert outcome.count == 2
 
 
 def test_fits_leave_nothing_behind_in_their_process():
@@ -156,9 +156,9 @@ def test_a_crash_and_a_fit_without_an_end_are_blamed_on_their_case(monkeypatch):
 
 
 def test_every_public_function_is_called_with_malformed_arrays():
-    called = " ".join(arrays.CALLS)
+    called = {word for call in arrays.CALLS for word in call.split()}
     public = {*smoothgraph.__all__, *uses.__all__, *io.__all__} - NOT_FUNCTIONS - {"read_graph", "read_table", "umap_embedding"}
-    assert not {name for name in public if name not in called}
+    assert public <= called
 
 
 def test_failures_are_made_smaller(monkeypatch):

@@ -169,6 +169,24 @@ def _to_anndata(X, learner_of):
     return to_anndata(anndata.AnnData(np.zeros((N, 2))), _learner().fit(X)) and None
 
 
+def _neighbors(X, k):
+    """Into an AnnData, whose own checks may refuse X first."""
+    import anndata
+
+    from smoothgraph.io import neighbors
+
+    adata = anndata.AnnData(np.zeros((N, 2)))
+    adata.obsm["X_own"] = X
+    neighbors(adata, k, use_rep="X_own", n_jobs=1)
+    return adata.obsp["connectivities"]
+
+
+def _transformer(k=3):
+    from smoothgraph import NeighborsTransformer
+
+    return NeighborsTransformer(k)
+
+
 def _solved(z):
     from smoothgraph import solve_one_node
 
@@ -210,6 +228,9 @@ CALLS = {
     "fit_transform": (lambda X: _learner().fit_transform(X), ["X"]),
     "transform": (lambda X: _fitted().transform(X), ["X"]),
     "transform precomputed": (lambda Z: _fitted_matrix().transform(Z), ["Z"]),
+    "NeighborsTransformer": (lambda X: _transformer().fit_transform(X), ["X"]),
+    "NeighborsTransformer transform": (lambda X: _transformer().fit(_table()).transform(X), ["X"]),
+    "NeighborsTransformer n": (lambda X, k: _transformer(k).fit_transform(X), ["X", "scalar"]),
     "learn_graph": (lambda X: _from("smoothgraph", "learn_graph")(X, 3, n_jobs=1), ["X"]),
     "degree_path": (lambda X, k: _from("smoothgraph", "degree_path")(X, [2, k], n_jobs=1)[-1], ["X", "scalar"]),
     "solve_one_node": (_solved, ["lists"]),
@@ -235,6 +256,8 @@ CALLS = {
     "to_pyg": (lambda W, X, y: _from("smoothgraph.io", "to_pyg")(W, X, y) and None, ["W", "X", "y"]),
     "to_pygsp": (lambda W, X: _from("smoothgraph.io", "to_pygsp")(W, X) and None, ["W", "X"]),
     "to_anndata": (_to_anndata, ["X", "scalar"]),
+    "neighbors": (lambda X: _neighbors(X, 3), ["X"]),
+    "neighbors n": (_neighbors, ["X", "scalar"]),
     "edge_distances": (lambda X: _from("smoothgraph.io", "edge_distances")(_learner().fit(X)), ["X"]),
     "edge_distances of": (_from("smoothgraph.io", "edge_distances"), ["W"]),
     "graph_metadata": (lambda X: _from("smoothgraph.io", "graph_metadata")(_learner().fit(X)) and None, ["X"]),
