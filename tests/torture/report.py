@@ -11,8 +11,9 @@ FOUND = Path(__file__).parent / "found.json"
 CASES = Path(__file__).parent / "cases"
 HEAD = """# Reliability
 
-Written by `make torture` from `docs/reliability.json`; do not edit. `make torture KINDS="problems kills" BUDGET=600` runs a part
-for so many seconds each, and what it sees is added. Every session begins with a seed, and the same seed gives the same cases.
+Written by `make torture` from `docs/reliability.json`; do not edit. `make torture KINDS="problems kills" BUDGET=600` runs a
+part for so many seconds each, and what it sees is added. Every session begins with a seed, and the same seed gives the same
+cases.
 
 Each promise is tested by random cases of one kind (`tests/torture`), and judged by something that shares no code with the
 library: sums over all pairs in plain NumPy, CVXPY, the library on the other side of a format, or the operating system. A case
@@ -21,26 +22,27 @@ that fails is made smaller and kept; the test suite runs all that were kept on e
 PROMISES = {  # kind → (title, the promise, what the trials are called, how they are judged)
     "problems": (
         "The optimum",
-        "A graph that says it is the optimum is the optimum, whatever the model, the options and the data; else it says what was "
-        "missed, or an error says what is wrong with the table.",
+        "A graph that says it is the optimum is the optimum, whatever the model, the options and the data; else it says "
+        "what was missed, or an error says what is wrong with the table.",
         "random problems of 3 to 60 samples",
-        "The duality gap over all pairs, in float64, proves how far the graph is from the optimum. A share is compared with CVXPY, "
-        "with the primal-dual scheme, with other neighbour lists, with float32 against float64, and with two threads, bit by bit; "
-        "rows for new samples are put into the equation that they solve.",
+        "The duality gap over all pairs, in float64, proves how far the graph is from the optimum. A share is compared "
+        "with CVXPY, with the primal-dual scheme, with other neighbour lists, with float32 against float64, and with two "
+        "threads, bit by bit; rows for new samples are put into the equation that they solve.",
     ),
     "files": (
         "Files that nobody vouches for",
         "Whatever a file holds, reading it ends in sound data, or in an error of one printable line.",
         "damaged files of every format that is read",
-        "Bits are flipped, blocks cut, swapped and spliced, lengths made extreme, words exchanged, and sound containers filled with "
-        "arrays that lie. The reader has 4 GiB and 20 s in a process of its own. A third goes through the command line.",
+        "Bits are flipped, blocks cut, swapped and spliced, lengths made extreme, words exchanged, and sound containers "
+        "filled with arrays that lie. The reader has 4 GiB and 20 s in a process of its own. A part goes through the "
+        "command line.",
     ),
     "arrays": (
         "Arrays from Python",
         "Whatever is given to a public function ends in a right answer, or in a ValueError or TypeError.",
         "calls with malformed arguments",
-        "Sparse matrices with indices out of range and arrays that do not fit together, odd types, shapes and values, to every public "
-        "function. Arrays that lie must be refused.",
+        "Sparse matrices with indices out of range and arrays that do not fit together, odd types, shapes and values, to "
+        "every public function. Arrays that lie must be refused.",
     ),
     "bounds": (
         "No compiled loop reads out of bounds",
@@ -50,17 +52,18 @@ PROMISES = {  # kind → (title, the promise, what the trials are called, how th
     ),
     "kills": (
         "Killed at any moment",
-        "A command that is killed leaves the old output or the new one, whole; SIGINT and SIGTERM end it with at most one line and "
-        "the conventional exit code; the next run cleans up.",
+        "A command that is killed leaves the old output or the new one, whole; SIGINT and SIGTERM end it with at most one"
+        " line and the conventional exit code; the next run cleans up.",
         "kills of a command that writes over a file",
-        "SIGKILL, SIGTERM and SIGINT at a random moment, from the start of Python to after the file is written; some while loops are "
-        "compiled.",
+        "SIGKILL, SIGTERM and SIGINT at a random moment, from the start of Python to after the file is written; some "
+        "while loops are compiled.",
     ),
     "refits": (
         "A fit that does not end",
         "A fit that is interrupted leaves the learner as it was, and BLAS as it was.",
         "interrupted refits",
-        "An exception from the callback, from a signal or from another thread, at a random moment; all attributes are compared.",
+        "An exception from the callback, from a signal or from another thread, at a random moment; all attributes are "
+        "compared.",
     ),
     "endurance": (
         "A thousand fits in one process",
@@ -70,7 +73,8 @@ PROMISES = {  # kind → (title, the promise, what the trials are called, how th
     ),
     "formats": (
         "Out and back",
-        "A graph that is written and read is the same: weights to the bit, ids, labels and metadata as far as the format has a place.",
+        "A graph that is written and read is the same: weights to the bit, ids, labels and metadata as far as the format "
+        "has a place.",
         "graphs written and read, in every format",
         "Also read by SciPy, pandas, networkx or anndata. What a format cannot hold is refused.",
     ),
@@ -178,9 +182,7 @@ def _found(sessions) -> str:
     entries = json.loads(FOUND.read_text(encoding="utf-8")) if FOUND.exists() else []
     cases = Counter(json.loads(path.read_text(encoding="utf-8"))["kind"] for path in CASES.glob("*.json"))
     kept = ", ".join(f"{count} of {kind}" for kind, count in sorted(cases.items())) or "none"
-    lines = [
-        f"{len(entries)} faults, each with the test that failed before it was mended. Cases that are kept in the suite: {kept}.\n"
-    ]
+    lines = [f"{len(entries)} faults, each with the test that failed before it was mended. Cases kept in the suite: {kept}.\n"]
     lines += ["| what was wrong | test |", "|---|---|"]
     lines += [f"| {entry['what']} | `{entry['test']}` |" for entry in entries]
     return "\n".join(lines) + "\n"
