@@ -176,7 +176,10 @@ def _neighbors(X, k):
     from smoothgraph.io import neighbors
 
     adata = anndata.AnnData(np.zeros((N, 2)))
-    adata.obsm["X_own"] = X
+    try:
+        adata.obsm["X_own"] = X
+    except Exception as error:
+        raise ValueError("AnnData itself does not take it") from error
     neighbors(adata, k, use_rep="X_own", n_jobs=1)
     return adata.obsp["connectivities"]
 

@@ -107,6 +107,8 @@ def must_refuse(spec: dict) -> bool:
         return False
     if spec["form"] in SPARSE_FORMS and spec["lie"] in SPARSE_FORMS[spec["form"]]:
         return spec["lie"] != "none"
+    if spec["role"] == "lists" and spec["lie"] == "1-d":
+        return False  # the distances of one node
     return spec["lie"] in REFUSED_VALUES or (spec["form"] == "dense" and spec["lie"] in REFUSED_SHAPES)
 
 
