@@ -79,7 +79,7 @@ TOKEN = re.compile(rb"[^\s,;:<>\"'=()\[\]{}]+")
 
 
 def damaged(rng: np.random.Generator, data: bytes, others: list[bytes]) -> bytes:
-    """The file after one to four accidents; every other file has only one of the mild ones, after which much can still be read."""
+    """The file after one to four accidents; every other file has one of the mild ones, after which much can still be read."""
     if rng.random() < 0.5:
         return MILD[rng.integers(len(MILD))](rng, data, others)
     for _ in range(int(rng.choice([1, 1, 2, 4]))):
