@@ -193,6 +193,12 @@ def test_the_page_counts_from_the_last_fault_on():
     assert set(report.PROMISES) >= set(KINDS)
 
 
+def test_the_tests_of_what_was_found_are_there():
+    for entry in json.loads(report.FOUND.read_text(encoding="utf-8")):
+        file, name = entry["test"].split("::")
+        assert f"def {name}(" in (driver.CASES.parents[1] / file).read_text(encoding="utf-8"), entry["test"]
+
+
 def test_an_interrupted_refit_is_seen_where_the_state_is_mixed(monkeypatch):
     """The check itself: a learner that keeps half of a second fit is found."""
     states = iter([{"graph_": b"1", "n": b"1"}, {"graph_": b"1", "n": b"1"}, {"graph_": b"1", "n": b"2"}])
