@@ -3,7 +3,7 @@ A sensor network
 ================
 
 Sixty sensors measure a field forty times. Only sensors within radio range may have an edge. The allowed edges are the stored
-entries of a sparse matrix of squared distances, here between the measurements, and the learner chooses among them: it never
+entries of a sparse matrix of distances, here between the measurements, and the learner chooses among them: it never
 adds an edge that is not stored.
 """
 
@@ -24,15 +24,15 @@ measured = field + 0.1 * rng.normal(size=field.shape)
 
 in_range = radius_neighbors_graph(place, 0.25).tocoo()
 i, j = in_range.row, in_range.col
-Z = sp.csr_matrix((np.sum((measured[i] - measured[j]) ** 2, axis=1), (i, j)), shape=(60, 60))
+D = sp.csr_matrix((np.linalg.norm(measured[i] - measured[j], axis=1), (i, j)), shape=(60, 60))
 
-learner = GraphLearner(n_neighbors=4, metric="precomputed").fit(Z)
+learner = GraphLearner(n_neighbors=4, metric="precomputed").fit(D)
 W = learner.graph_
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(11, 5), layout="constrained")
 side = np.where(west, "west", "east")
-allowed = sp.csr_matrix((np.ones(Z.nnz), Z.indices, Z.indptr), shape=Z.shape)
-plots.graph(allowed, place, labels=side, ax=left).set_title(f"{Z.nnz // 2} allowed edges")
+allowed = sp.csr_matrix((np.ones(D.nnz), D.indices, D.indptr), shape=D.shape)
+plots.graph(allowed, place, labels=side, ax=left).set_title(f"{D.nnz // 2} allowed edges")
 plots.graph(W, place, labels=side, ax=right).set_title(f"{W.nnz // 2} learned edges")
 for ax in (left, right):
     ax.axvline(0.5, color="black", linestyle=":")

@@ -70,7 +70,7 @@ def measure(X, ks):
     for k in ks:
         lower, upper = theta_bounds(nearest, k)[:2]
         theta = float(np.sqrt(lower * upper))
-        learner = GraphLearner(k, metric="precomputed", theta=theta, **PAPER).fit(Z)
+        learner = GraphLearner(k, metric="precomputed_squared", theta=theta, **PAPER).fit(Z)
         rows.append({"k": k, "lower": lower, "upper": upper, "theta": theta, "measured": learner.n_neighbors_})
     return rows
 

@@ -53,14 +53,16 @@ def test_float32_of_any_size(X, factor):
 @pytest.mark.parametrize("factor", [1e-150, 1e150])
 def test_other_ways_in_have_a_unit_too(X, factor):
     Z = pairwise_distances(X, metric="sqeuclidean")
-    for options, data in (({}, sp.csr_matrix(X)), ({"metric": "precomputed"}, Z)):
+    for options, data in (({}, sp.csr_matrix(X)), ({"metric": "precomputed_squared"}, Z)):
         plain, scaled = GraphLearner(5, **options).fit(data), GraphLearner(5, **options).fit(factor * data)
         assert relative_l1(scaled.graph_, plain.graph_) < 1e-9
-    squared = GraphLearner(5, metric="precomputed").fit(factor**1.9 * Z)  # a matrix holds squares: no more are taken of it
+    squared = GraphLearner(5, metric="precomputed_squared").fit(
+        factor**1.9 * Z
+    )  # a matrix holds squares: no more are taken of it
     assert relative_l1(squared.graph_, plain.graph_) < 1e-9
     cosine = [GraphLearner(5, metric="cosine").fit(c * X).graph_ for c in (1.0, factor)]
     assert relative_l1(*cosine) < 1e-9
-    given = [paper_learner(5, metric="precomputed").fit(sp.csr_matrix(c * Z)).graph_ for c in (1.0, factor)]
+    given = [paper_learner(5, metric="precomputed_squared").fit(sp.csr_matrix(c * Z)).graph_ for c in (1.0, factor)]
     assert relative_l1(*given) < 1e-9
 
 

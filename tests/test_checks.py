@@ -8,7 +8,8 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.datasets import load_iris, load_wine
-from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.metrics import pairwise_distances
+from sklearn.metrics.pairwise import cosine_distances, rbf_kernel
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from conftest import at_edges, blobs, relative_l1
@@ -104,7 +105,7 @@ def test_edges_of_a_prior_must_be_among_the_allowed_ones():
     i, j = np.triu_indices(60, 1)
     some = (j - i < 20) & ~((i == 5) & (j == 9))
     S = allowed(Z, (i[some], j[some]))
-    options = {"metric": "precomputed", "theta": 0.1, "prior_strength": 100.0}
+    options = {"metric": "precomputed_squared", "theta": 0.1, "prior_strength": 100.0}
 
     def prior_on(*pairs):
         P = sp.lil_matrix((60, 60))
@@ -113,7 +114,7 @@ def test_edges_of_a_prior_must_be_among_the_allowed_ones():
         return P
 
     inside = GraphLearner(4, prior=prior_on((0, 1), (5, 10)), **options).fit(S)
-    assert inside.graph_[5, 10] > GraphLearner(4, metric="precomputed", theta=0.1).fit(S).graph_[5, 10]
+    assert inside.graph_[5, 10] > GraphLearner(4, metric="precomputed_squared", theta=0.1).fit(S).graph_[5, 10]
     with pytest.raises(ValueError, match=r"prior has 2 edges that are not allowed.*the first is \(5, 9\)"):
         GraphLearner(4, prior=prior_on((0, 1), (30, 55), (5, 9)), **options).fit(S)
     GraphLearner(4, prior=prior_on((30, 55), (5, 9)), **options).fit(Z)  # of a dense matrix every pair is allowed
@@ -154,7 +155,12 @@ def test_what_rounding_leaves_of_a_gram_matrix_is_no_error(dtype, rng):
     Z[1, 0] = -Z[0, 1]
     Z[2, 2] = -Z[1, 0]
     assert Z.min() < 0 < Z.diagonal().max()
-    options = {"metric": "precomputed", "theta": 0.05, "tol": 1e-9, "duplicates": "keep"}  # copies that rounding has parted
+    options = {
+        "metric": "precomputed_squared",
+        "theta": 0.05,
+        "tol": 1e-9,
+        "duplicates": "keep",
+    }  # copies that rounding has parted
     learner = GraphLearner(6, **options).fit(Z)
     expected = GraphLearner(6, **options).fit(squared_distances(points.astype(float)))
     assert relative_l1(learner.graph_, expected.graph_) < 1e-3
@@ -165,25 +171,85 @@ def test_what_rounding_leaves_of_a_gram_matrix_is_no_error(dtype, rng):
 
 def test_what_is_really_negative_stays_an_error():
     Z = squared_distances(X)
-    learner = GraphLearner(4, metric="precomputed").fit(Z)
+    learner = GraphLearner(4, metric="precomputed_squared").fit(Z)
     Z[3, 4] = Z[4, 3] = -1e-6 * Z.max()
     for kind in (np.asarray, sp.csr_matrix):
         with pytest.raises(ValueError, match=r"cannot be negative.*np\.maximum"):
-            GraphLearner(4, metric="precomputed").fit(kind(Z))
+            GraphLearner(4, metric="precomputed_squared").fit(kind(Z))
         with pytest.raises(ValueError, match="cannot be negative"):
             learner.transform(kind(Z[:5]))
     Z[3, 4], Z[4, 3] = -1e-14 * Z.max(), 1.0  # the other one says that there is a distance
     with pytest.raises(ValueError, match=r"not symmetric: \(3, 4\) holds 0, \(4, 3\) holds 1"):
-        GraphLearner(4, metric="precomputed").fit(Z)
+        GraphLearner(4, metric="precomputed_squared").fit(Z)
 
 
 def test_similarities_are_told_from_distances_by_their_diagonal():
     with pytest.warns(UserWarning, match=r"diagonal.*\(0, 0\) holds 1.*similarities"):
-        GraphLearner(4, metric="precomputed").fit(rbf_kernel(X, gamma=0.01))
+        GraphLearner(4, metric="precomputed_squared").fit(rbf_kernel(X, gamma=0.01))
     Z = squared_distances(X)
     other = Z + 1e-13 * np.eye(60)
-    plain = GraphLearner(4, metric="precomputed").fit(Z)
-    assert (GraphLearner(4, metric="precomputed").fit(other).graph_ != plain.graph_).nnz == 0
+    plain = GraphLearner(4, metric="precomputed_squared").fit(Z)
+    assert (GraphLearner(4, metric="precomputed_squared").fit(other).graph_ != plain.graph_).nnz == 0
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_matrix], ids=["dense", "sparse"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_precomputed_are_distances_as_in_scikit_learn(kind, dtype):
+    """The graph of distances is that of their squares, which have a name of their own; so are rows for new samples."""
+    D = np.sqrt(squared_distances(X)).astype(dtype)
+    given = kind(D)
+    untouched = given.copy()
+    distances = GraphLearner(4, metric="precomputed", tol=1e-9).fit(given)
+    squares = GraphLearner(4, metric="precomputed_squared", tol=1e-9).fit(kind(D**2))
+    assert abs(given - untouched).max() == 0.0
+    assert relative_l1(distances.graph_, squares.graph_) < 1e-12
+    assert distances.theta_ == pytest.approx(squares.theta_, rel=1e-12)
+    for new in (np.asarray, sp.csr_matrix):
+        assert relative_l1(distances.transform(new(D[:7] + 1)), squares.transform(new((D[:7] + 1) ** 2))) < 1e-12
+    samples = GraphLearner(4, tol=1e-9).fit(X)
+    if kind is np.asarray:
+        assert relative_l1(distances.graph_, samples.graph_) < (1e-3 if dtype == np.float32 else 1e-9)
+
+
+@pytest.mark.parametrize("factor", [2.0**-490, 2.0**490])
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_matrix], ids=["dense", "sparse"])
+def test_distances_may_be_as_large_as_their_squares_are_numbers(factor, kind):
+    D = np.sqrt(squared_distances(X))
+    plain, scaled = (GraphLearner(4, metric="precomputed").fit(kind(c * D)) for c in (1.0, factor))
+    assert relative_l1(scaled.graph_, plain.graph_) < 1e-9
+    assert relative_l1(scaled.transform(factor * D[:5]), plain.transform(D[:5])) < 1e-9
+    with pytest.raises(ValueError, match=r"values up to 1e.*Rescale"):
+        GraphLearner(4, metric="precomputed").fit(kind(D / D.max() * 1e200))
+
+
+def in_range(Z, radius):
+    i, j = np.nonzero(radius >= Z)
+    return sp.csr_matrix((Z[i, j], (i, j)), shape=Z.shape)
+
+
+def test_squares_that_are_given_as_distances_are_warned_of():
+    Z = squared_distances(X)
+    with pytest.warns(UserWarning, match=r"no distances of a metric: \(\d+, \d+\) holds .*metric='precomputed_squared'"):
+        GraphLearner(4, metric="precomputed").fit(Z)
+    near = in_range(Z, np.quantile(Z, 0.7))
+    with pytest.warns(UserWarning, match=r"precomputed_squared"):
+        GraphLearner(4, model="l2", metric="precomputed").fit(near)
+    with pytest.warns(UserWarning, match=r"precomputed_squared"):
+        GraphLearner(4, metric="precomputed").fit(cosine_distances(rng_table(60, 3)))
+
+
+def rng_table(n, d):
+    return np.random.default_rng(5).normal(size=(n, d))
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "cityblock", "chebyshev", "canberra", "jaccard"])
+def test_distances_of_metrics_are_not_warned_of(metric):
+    tables = [X, rng_table(100, 40), np.repeat(X[:20], 3, axis=0)]
+    for table in tables:
+        D = pairwise_distances(table > 0 if metric == "jaccard" else table, metric=metric)
+        for given in (D, D.astype(np.float32), in_range(D, np.quantile(D, 0.6))):
+            said = warnings_of(GraphLearner(2, model="l2", metric="precomputed"), given)
+            assert not any("no distances of a metric" in text for text in said)
 
 
 @pytest.mark.parametrize("theta", [None, 0.2, 1.0])
@@ -193,13 +259,13 @@ def test_the_l2_model_leaves_samples_without_allowed_edges_alone(theta):
     some = (Z[i, j] < 4.0) & (i != 7) & (j != 7) & (i != 0) & (j != 59)
     i, j = i[some], j[some]
     S = allowed(Z, (i, j))
-    learner = GraphLearner(2, model="l2", metric="precomputed", theta=theta, tol=1e-12).fit(S)
+    learner = GraphLearner(2, model="l2", metric="precomputed_squared", theta=theta, tol=1e-12).fit(S)
     expected = solve_l2_model(i, j, Z[i, j], 60, 0.5 / learner.theta_)
     assert np.abs(at_edges(learner.graph_, i, j) - expected).sum() < 1e-5 * 60
     assert learner.n_isolated_ >= np.count_nonzero(np.diff(S.indptr) == 0) >= 3
     assert learner.solution_.gap <= 1e-12
     with pytest.raises(ValueError, match=r"Sample 0 has no allowed edge.*model='l2'"):
-        GraphLearner(2, metric="precomputed", theta=theta).fit(S)
+        GraphLearner(2, metric="precomputed_squared", theta=theta).fit(S)
 
 
 # --- tables that are seldom meant as they are -------------------------------------------------------------------------------

@@ -93,14 +93,14 @@ def test_options_are_the_parameters_of_the_learner_and_of_its_models():
 
 def test_choices_are_those_of_the_learner():
     from smoothgraph.cli.learn import Metric, Model, Search
-    from smoothgraph.distances import METRICS
+    from smoothgraph.distances import MATRICES, METRICS
     from smoothgraph.models import MODELS
 
     assert typing.get_args(Model) == tuple(MODELS)
-    assert typing.get_args(Metric) == (*METRICS, "precomputed")
+    assert typing.get_args(Metric) == (*METRICS, *MATRICES)
     X = np.random.default_rng(0).normal(size=(30, 3))
     for metric in typing.get_args(Metric):
-        assert GraphLearner(3, metric=metric).fit(X if metric != "precomputed" else (X[:, :1] - X[:, 0]) ** 2).graph_.nnz
+        assert GraphLearner(3, metric=metric).fit(X if metric in METRICS else abs(X[:, :1] - X[:, 0])).graph_.nnz
     for neighbors in typing.get_args(Search):
         assert GraphLearner(3, neighbors=neighbors).fit(X).graph_.nnz
 
@@ -239,7 +239,7 @@ def test_the_demo_shows_and_saves_what_it_learned(tmp_path, run, table):
         ("learn nothing.csv -o g.npz", 1, "nothing.csv does not exist"),
         ("learn table.csv -o g.npz", 1, "Column 'name' holds"),
         ("learn table.csv -o g.txt", 1, "end its name in .csv"),
-        ("learn table.csv -o nowhere/g.npz", 1, "no folder that can be written to"),
+        ("learn table.csv -o nowhere/g.npz", 1, "make it first"),
         ("learn table.csv --columns a,b -k 80 -o g.npz", 1, "n_neighbors=80 must be less"),
         ("learn table.csv --columns a,b --metric taxi -o g.npz", 2, "'taxi' is not one of 'euclidean', 'cosine'"),
         ("learn table.csv --columns a,d -o g.npz", 1, "no column 'd': the columns are 'a', 'b', 'c', 'name', 'kind'"),
@@ -423,9 +423,9 @@ def test_datasets_are_listed(run, tmp_path):
 
 def test_labels_that_fit_no_node(tmp_path, table, run):
     graph, few = few_labels(table, run, tmp_path, True)
-    few.write_text("id,label\ns1,x\nunknown,y\n")
+    few.write_text("id,label\nunknown,y\n")
     code, _, told = run("propagate", graph, few, "-o", tmp_path / "all.csv")
-    assert (code, "unknown, which is no node of the graph" in told) == (1, True)
+    assert (code, "labels for 'unknown', and none of them is a node of the graph" in told) == (1, True)
     few.write_text("label\nx\ny\n")
     assert "2 labels for 80 nodes" in run("propagate", graph, few, "-o", tmp_path / "all.csv")[2]
     few.write_text("label,other\n" + "x,1\n" * 80)
@@ -455,3 +455,70 @@ def test_the_shell_completes_commands_options_and_choices(typed, completed):
     asked = {"_SMOOTHGRAPH_COMPLETE": "complete_bash", "COMP_WORDS": typed, "COMP_CWORD": str(typed.count(" "))}
     done = subprocess.run([sys.executable, "-m", "smoothgraph"], env=os.environ | asked, capture_output=True, text=True)
     assert done.stdout.split() == [completed]
+
+
+# --- which table a graph came from -----------------------------------------------------------------------------------------
+
+
+def test_a_graph_says_which_table_rows_and_columns_it_came_from(tmp_path, table, run):
+    path, _ = table
+    holes, out = tmp_path / "holes.csv", tmp_path / "g.npz"
+    frame = pd.read_csv(path).drop(columns=["name", "kind"])
+    frame.loc[[3, 7], "b"] = np.nan
+    frame.to_csv(holes, index=False, sep=";", decimal=",", na_rep="?")
+    code, shown, told = run("learn", holes, "--exclude", "c", "--missing", "drop", "-k", 4, "-o", out)
+    assert code == 0
+    assert "78 samples × 2 features from holes.csv (delimiter ';', decimal commas); 2 rows with missing values dropped" in told
+    stored = read_graph(out)
+    assert stored.ids.tolist() == [i for i in range(80) if i not in (3, 7)]
+    source = stored.metadata["source"]
+    assert source | {"modified": ""} == {
+        "file": "holes.csv", "bytes": holes.stat().st_size, "modified": "", "rows": 80, "rows_used": 78, "rows_dropped": 2,
+        "n_columns": 2, "columns": ["a", "b"], "read_as": "delimiter ';', decimal commas",
+    }  # fmt: skip
+    assert str(tmp_path) not in json.dumps(stored.metadata)
+    for text in (shown, run("info", out)[1]):
+        for word in ("holes.csv", "78 of 80 (2 had missing values)", "2: a, b"):
+            assert word in text
+    expected = GraphLearner(4).fit(frame[["a", "b"]].dropna().to_numpy()).graph_
+    assert (expected != stored.W).nnz == 0
+    labels = tmp_path / "labels.csv"  # of all rows, also of those that were dropped
+    pd.DataFrame({"id": range(80), "label": list("xy") * 40}).to_csv(labels, index=False)
+    code, _, told = run("propagate", out, labels, "-o", tmp_path / "all.csv")
+    assert code == 0
+    assert "2 of 80 labels of labels.csv belong to no node of the graph, such as '3'" in " ".join(told.split())
+
+
+def test_memory_and_encoding_are_options(tmp_path, table, run):
+    path, _ = table
+    out = tmp_path / "g.npz"
+    code, _, told = run("learn", path, "--columns", "a,b", "-o", out, "--max-memory", "1kB")
+    assert (code, "the limit is 0.001 MB" in told, out.exists()) == (1, True, False)
+    assert run("learn", path, "--columns", "a,b", "-o", out, "--max-memory", "4GB", "-q", "-k", 3)[0] == 0
+    for command in (["info", out], ["compare", out, out], ["embed", out, "-o", tmp_path / "e.csv"]):
+        code, _, told = run(*command, "--max-memory", "100")
+        assert (code, "the limit is" in told) == (1, True)
+        assert run(*command, "--max-memory", "1GB", "-q")[0] == 0
+    assert run("info", out, "--max-memory", "much")[0] == 2
+    odd = tmp_path / "odd.csv"
+    odd.write_bytes("größe,b\n".encode("latin-1") + b"1,2\n3,4\n5,6\n7,9\n")
+    code, _, told = run("learn", odd, "-o", out)
+    assert (code, "--encoding latin-1" in told) == (1, True)
+    assert run("learn", odd, "-o", out, "--encoding", "latin-1", "-k", 2, "-q")[0] == 0
+
+
+def test_a_map_that_became_shorter_ends_learn_with_one_line(tmp_path, rng, run, monkeypatch):
+    import smoothgraph.cli.learn as learn
+
+    path = tmp_path / "a.npy"
+    np.save(path, blobs(300, 4, rng))
+
+    def shortened(table, options):
+        os.truncate(path, 200)
+        return table.X
+
+    monkeypatch.setattr(learn, "_samples", shortened)
+    code, _, told = run("learn", path, "-o", tmp_path / "g.npz", "--max-memory", "20kB")
+    assert code == 1
+    assert "became shorter while it was read: it has 200 bytes" in told.splitlines()[-1]
+    assert not (tmp_path / "g.npz").exists()

@@ -210,7 +210,7 @@ def test_the_graph_does_not_depend_on_the_order_of_rows_or_on_how_distances_come
     permuted = GraphLearner(8, **parameters).fit(X[order]).graph_
     assert abs(permuted - graph[order][:, order]).max() < 1e-6
     Z = ((X[:, None] - X[None]) ** 2).sum(axis=2)
-    matrix = GraphLearner(8, **parameters, metric="precomputed").fit(Z)
+    matrix = GraphLearner(8, **parameters, metric="precomputed_squared").fit(Z)
     assert relative_l1(matrix.graph_, graph) < 1e-5
     assert relative_l1(GraphLearner(8, **parameters, neighbors="all").fit(X).graph_, graph) < 1e-5
     new = rng.normal(size=(3, 3))
@@ -241,7 +241,7 @@ def test_what_has_no_groups_goes_over_all_rows(rng):
             warnings.simplefilter("ignore")
             learner = GraphLearner(9, duplicates="keep", locality=0.0, theta=0.5, **parameters).fit(X)
         assert learner.distances_.n == n
-    given = GraphLearner(9, duplicates="keep", theta=0.5, metric="precomputed").fit(sp.csr_matrix(Z + 1.0))
+    given = GraphLearner(9, duplicates="keep", theta=0.5, metric="precomputed_squared").fit(sp.csr_matrix(Z + 1.0))
     assert given.distances_.n == n
 
 

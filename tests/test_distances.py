@@ -5,10 +5,11 @@ import pytest
 import scipy.sparse as sp
 from sklearn.metrics import pairwise_distances
 
+from smoothgraph import GraphLearner
 from smoothgraph.distances import METRICS, DistanceMatrix, Metric, Points, distances_of, measured_tiles
 from smoothgraph.neighbors import find_neighbors
 from smoothgraph.numbering import Numbering
-from smoothgraph.parallel import Threads
+from smoothgraph.parallel import ROWS, Threads
 
 THREADS = Threads(2)
 N = 60
@@ -142,7 +143,7 @@ def test_a_row_of_the_table_is_all_that_a_metric_needs(rng, monkeypatch):
 
 def test_new_rows_of_a_sparse_matrix_are_at_infinity_where_nothing_is_stored():
     Z = sp.csr_matrix(np.array([[0.0, 1.0, 4.0], [1.0, 0.0, 0.0], [4.0, 0.0, 0.0]]))
-    distances = distances_of(Z, "precomputed")
+    distances = distances_of(Z, "precomputed_squared")
     assert not distances.can_search
     np.testing.assert_array_equal(distances.queries(sp.csr_matrix([[0.0, 2.0, 0.0]])), [[np.inf, 2.0, np.inf]])
     with pytest.raises(ValueError, match="smallest is -2"):
@@ -165,3 +166,17 @@ def test_overflow_zero_rows_and_unknown_metrics_are_named():
         Points(np.array([[1.0], [0.0]]), "cosine")
     with pytest.raises(ValueError, match=r"'chebyshev' is not known.*'euclidean', 'cosine'"):
         distances_of(np.ones((3, 1)), "chebyshev")
+
+
+@pytest.mark.parametrize("options", [{}, {"neighbors": "approximate", "random_state": 0}, {"metric": "precomputed"}])
+def test_rows_of_a_wide_table_are_copied_a_block_at_a_time(options, rng, monkeypatch):
+    """However many rows a stage wants: not even the rows of a table that fits in memory twice are all copied."""
+    copied: list[int] = []
+    monkeypatch.setattr("smoothgraph.distances.BYTES_AT_ONCE", 1 << 18)
+    for kind in (Points, DistanceMatrix):
+        own = kind.own
+        monkeypatch.setattr(kind, "own", lambda self, nodes, own=own: (copied.append(len(nodes)), own(self, nodes))[1])
+    X = rng.normal(size=(2600, 40))
+    X = pairwise_distances(X[:1500]) if "metric" in options else X
+    GraphLearner(5, **options).fit(X)
+    assert max(copied) <= ROWS

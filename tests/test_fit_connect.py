@@ -202,13 +202,13 @@ def test_far_groups_are_connected_by_a_search(rng, locality):
 def test_allowed_edges_that_do_not_connect_are_a_warning():
     blocks = sp.block_diag([np.ones((4, 4)) - np.eye(4)] * 2).tocsr()
     with pytest.warns(UserWarning, match="2 components"):
-        learner = GraphLearner(2, connect=True, metric="precomputed", theta=1.0).fit(blocks)
+        learner = GraphLearner(2, connect=True, metric="precomputed_squared", theta=1.0).fit(blocks)
     assert learner.n_components_ == 2
 
 
 def test_a_single_allowed_bridge_is_used():
     Z = sp.block_diag([np.ones((4, 4)) - np.eye(4)] * 2).tolil()
     Z[0, 7] = Z[7, 0] = 50.0
-    learner = GraphLearner(2, connect=True, metric="precomputed", theta=1.0).fit(Z.tocsr())
+    learner = GraphLearner(2, connect=True, metric="precomputed_squared", theta=1.0).fit(Z.tocsr())
     assert learner.n_components_ == 1
     assert learner.bridges_.tolist() == [[0, 7]]

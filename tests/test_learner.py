@@ -171,7 +171,7 @@ def test_components_are_counted():
 def test_dense_distances_give_the_graph_of_the_samples():
     Z = pairwise_distances(DIGITS[:600], metric="sqeuclidean")
     from_samples = GraphLearner(8, tol=1e-10).fit(DIGITS[:600])
-    from_distances = GraphLearner(8, tol=1e-10, metric="precomputed").fit(Z)
+    from_distances = GraphLearner(8, tol=1e-10, metric="precomputed_squared").fit(Z)
     assert from_distances.theta_ == pytest.approx(from_samples.theta_)
     assert relative_l1(from_distances.graph_, from_samples.graph_) < 1e-4
 
@@ -181,7 +181,7 @@ def test_allowed_edges_are_all_there_is(rng):
     places, signals = rng.random((300, 2)), rng.normal(size=(300, 6))
     in_range = pairwise_distances(places) < 0.2
     Z = sp.csr_matrix(np.where(in_range, pairwise_distances(signals, metric="sqeuclidean"), 0.0))
-    learner = GraphLearner(5, metric="precomputed").fit(Z)
+    learner = GraphLearner(5, metric="precomputed_squared").fit(Z)
     assert learner.neighbors_ == "allowed edges"
     assert learner.n_incomplete_ == 0
     assert learner.n_neighbors_ == pytest.approx(5, rel=0.02)
@@ -289,12 +289,24 @@ def test_duplicates_make_a_graph_without_nan(rng):
             {"neighbors": (np.roll(np.arange(5), 1)[:, None], None), "n_neighbors": 3},
             "1 entries, n_neighbors=3 needs at least 4",
         ),
-        (np.ones((4, 5)), {"metric": "precomputed"}, r"square matrix.*\(4, 5\)"),
-        (-np.ones((5, 5)), {"metric": "precomputed"}, "negative.*-1"),
-        (np.arange(25.0).reshape(5, 5), {"metric": "precomputed"}, r"not symmetric: \(0, 4\) holds 4, \(4, 0\) holds 20"),
-        (sp.csr_matrix(np.triu(np.ones((5, 5)), 1)), {"metric": "precomputed"}, r"\(0, 1\) holds 1, \(1, 0\) holds nothing"),
-        (sp.csr_matrix(np.eye(5)), {"metric": "precomputed"}, "None of the 5 samples has an allowed edge"),
-        (sp.csr_matrix(np.eye(6)[::-1]), {"metric": "precomputed"}, "n_neighbors=2, but the allowed edges give a node 1 "),
+        (np.ones((4, 5)), {"metric": "precomputed_squared"}, r"square matrix.*\(4, 5\)"),
+        (-np.ones((5, 5)), {"metric": "precomputed_squared"}, "negative.*-1"),
+        (
+            np.arange(25.0).reshape(5, 5),
+            {"metric": "precomputed_squared"},
+            r"not symmetric: \(0, 4\) holds 4, \(4, 0\) holds 20",
+        ),
+        (
+            sp.csr_matrix(np.triu(np.ones((5, 5)), 1)),
+            {"metric": "precomputed_squared"},
+            r"\(0, 1\) holds 1, \(1, 0\) holds nothing",
+        ),
+        (sp.csr_matrix(np.eye(5)), {"metric": "precomputed_squared"}, "None of the 5 samples has an allowed edge"),
+        (
+            sp.csr_matrix(np.eye(6)[::-1]),
+            {"metric": "precomputed_squared"},
+            "n_neighbors=2, but the allowed edges give a node 1 ",
+        ),
     ],
 )
 def test_wrong_input_gets_its_own_error(X, parameters, message):
@@ -314,7 +326,7 @@ def test_wrong_calls_get_their_own_error():
 def test_a_matrix_that_differs_by_rounding_is_symmetric_enough(rng):
     Z = pairwise_distances(DIGITS[:100].astype(np.float32), metric="sqeuclidean")
     Z[3, 4] *= 1 + 1e-6
-    assert_is_graph(learn_graph(Z, 5, metric="precomputed"), 100)
+    assert_is_graph(learn_graph(Z, 5, metric="precomputed_squared"), 100)
 
 
 def test_solve_takes_what_the_learner_found():

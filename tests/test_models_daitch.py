@@ -76,7 +76,7 @@ def test_what_makes_no_sense_is_named(rng):
         (Daitch("soft", projection=31), {}, "31"),
         (Daitch("firm"), {}, r"Daitch\('firm'\)"),
         (Daitch(), {"locality": 1.0}, "locality=1.0 does not apply"),
-        (Daitch(), {"metric": "precomputed"}, "precomputed"),
+        (Daitch(), {"metric": "precomputed_squared"}, "precomputed"),
     ):
         with pytest.raises(ValueError, match=word):
             GraphLearner(5, model=model, **options).fit(X)

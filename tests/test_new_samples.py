@@ -81,8 +81,8 @@ def test_new_rows_of_distances_and_of_allowed_edges():
     train, new = DIGITS[:400], DIGITS[400:420]
     Z, Z_new = (pairwise_distances(X, train, metric="sqeuclidean") for X in (train, new))
     expected = GraphLearner(6, theta=1e-3).fit(train).transform(new)
-    dense = GraphLearner(6, theta=1e-3, metric="precomputed").fit(Z)
-    allowed = GraphLearner(6, theta=1e-3, metric="precomputed").fit(sp.csr_matrix(Z))
+    dense = GraphLearner(6, theta=1e-3, metric="precomputed_squared").fit(Z)
+    allowed = GraphLearner(6, theta=1e-3, metric="precomputed_squared").fit(sp.csr_matrix(Z))
     assert relative_l1(dense.transform(Z_new), expected) < 1e-3
     assert relative_l1(allowed.transform(sp.csr_matrix(Z_new)), expected) < 1e-3
     with pytest.raises(ValueError, match="New sample 1 has no allowed edge"):
@@ -134,6 +134,34 @@ def test_a_pickled_learner_of_distances_has_the_same_rows(rng):
     X, new = blobs(200, 3, rng), blobs(10, 3, rng)
     Z, Z_new = (pairwise_distances(Y, X, metric="sqeuclidean") for Y in (X, new))
     for matrix, rows in ((Z, Z_new), (sp.csr_matrix(Z), sp.csr_matrix(Z_new))):
-        learner = GraphLearner(5, metric="precomputed").fit(matrix)
+        learner = GraphLearner(5, metric="precomputed_squared").fit(matrix)
         copy = pickle.loads(pickle.dumps(learner))
         np.testing.assert_array_equal(copy.transform(rows).toarray(), learner.transform(rows).toarray())
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+@pytest.mark.parametrize("model", ["log", "l2", "knn"])
+def test_new_samples_may_be_sparse_where_the_fitted_are_dense_and_the_reverse(metric, model, rng):
+    X, new = (np.maximum(rng.normal(size=(n, 12)), 0.0) + 0.1 * rng.random((n, 1)) for n in (80, 1500))
+    rows = []
+    for fitted in (np.asarray, sp.csr_matrix, sp.csc_array):
+        learner = GraphLearner(5, metric=metric, model=model, tol=1e-10).fit(fitted(X))
+        rows += [learner.transform(given(new)) for given in (np.asarray, sp.csr_matrix, sp.coo_array)]
+    for other in rows[1:]:
+        assert relative_l1(other, rows[0]) < 1e-6
+
+
+def test_a_new_sample_without_an_allowed_edge_is_named_by_its_row(rng):
+    D = pairwise_distances(rng.normal(size=(40, 3)))
+    learner, new = GraphLearner(4, metric="precomputed").fit(D), sp.lil_matrix((2000, 40))
+    new[:, 3] = 1.0
+    new[1500, 3] = 0.0
+    with pytest.raises(ValueError, match="New sample 1500 has no allowed edge"):
+        learner.transform(new)
+
+
+def test_new_samples_beyond_all_digits_are_refused(rng):
+    learner = GraphLearner(4).fit(rng.normal(size=(40, 3)))
+    for far in (1e200, -1e160):
+        with pytest.raises(ValueError, match=r"New samples hold values up to .*beyond what float64 holds"):
+            learner.transform(np.full((2, 3), far))

@@ -207,6 +207,6 @@ def test_errors_say_what_is_wrong(learner):
     with pytest.raises(ValueError, match="node=150: the nodes are 0 to 149"):
         plots.neighborhood(W, 150)
     allowed = sp.csr_matrix(W.multiply(W))
-    given = GraphLearner(theta=1.0, metric="precomputed", n_neighbors=2).fit(allowed)
+    given = GraphLearner(theta=1.0, metric="precomputed_squared", n_neighbors=2).fit(allowed)
     with pytest.raises(ValueError, match="allowed edges"):
         plots.theta_bounds(given)

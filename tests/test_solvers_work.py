@@ -2,11 +2,13 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
 from conftest import blobs, edges_of
 from smoothgraph import GraphLearner
 from smoothgraph.models import LogProblem
+from smoothgraph.parallel import Threads
 from smoothgraph.solvers import Status, interior, solve, work
 from smoothgraph.solvers.nodewise import Nodewise
 
@@ -50,3 +52,42 @@ def test_what_was_reached_is_a_graph_with_its_true_gap(rng, monkeypatch):
 def test_a_solve_by_itself_is_bounded_as_well(rng):
     problem = LogProblem(edges_of(blobs(300, 3, rng), 10), 1.0)
     assert solve(problem, tol=1e-9).status is Status.CONVERGED
+
+
+# --- small tables that once took long ---------------------------------------------------------------------------------------
+
+MOST_CALLS = 3000  # of compiled loops, in a fit of thirty nodes; an ordinary one makes about 100
+
+
+def tables_of_thirty():
+    X = np.random.default_rng(0).normal(size=(30, 3))
+    X[7] = 1e12
+    equal = np.ones((30, 30)) - np.eye(30)
+    return {
+        "far": (X, {}),
+        "equal": (equal, {"metric": "precomputed"}),
+        "allowed": (sp.csr_matrix(equal), {"metric": "precomputed"}),
+    }
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("options", [{}, {"locality": 0.0, "connect": False}, {"model": "l2"}], ids=["log", "paper", "l2"])
+@pytest.mark.parametrize("name", tables_of_thirty())
+def test_thirty_nodes_are_little_work(name, options, monkeypatch):
+    calls: list = []
+    rows = Threads.rows
+    monkeypatch.setattr(Threads, "rows", lambda self, *given, **least: (calls.append(given[0]), rows(self, *given, **least))[1])
+    X, how = tables_of_thirty()[name]
+    try:
+        learner = GraphLearner(5, **how, **options).fit(X)
+    except ValueError as error:
+        assert "Sample 7 is too far" in str(error)  # noqa: PT017
+    else:
+        assert learner.solution_.gap <= 1e-6
+    assert len(calls) <= MOST_CALLS
+
+
+def test_equal_distances_give_the_l2_model_equal_weights():
+    """By symmetry: all pairs have the same weight, and they sum to n."""
+    learner = GraphLearner(29, model="l2", metric="precomputed", tol=1e-9).fit(np.ones((30, 30)) - np.eye(30))
+    np.testing.assert_allclose(learner.graph_.toarray(), (np.ones((30, 30)) - np.eye(30)) / 29.0, rtol=1e-6, atol=1e-9)

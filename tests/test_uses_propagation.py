@@ -3,6 +3,7 @@
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
@@ -199,3 +200,41 @@ def test_clusters_with_small_weights_between_them():
     with pytest.warns(ConvergenceWarning, match="paths to labelled nodes have very small weights"):
         found = label_propagation(chain_of_clusters(1e-20, 1e-40)[0], y)
     assert found.n_iter < 2000
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.uint64, bool])
+def test_labels_that_have_no_mark_label_every_node(kind):
+    y = (np.arange(6) % 2).astype(kind)
+    found = label_propagation(np.ones((6, 6)), y)
+    np.testing.assert_array_equal(found.labels, y)
+    assert found.labels.dtype == y.dtype
+    assert found.reached.all()
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.int16, np.float16, np.float32, object])
+def test_small_types_of_labels(kind):
+    """Two components, one of them without a label."""
+    W = np.kron(np.eye(2), np.ones((3, 3)))
+    y = np.array([100, -1, 101, -1, -1, -1]).astype(kind)
+    if kind is object:
+        y[y == -1] = None
+    found = label_propagation(W, y)
+    assert found.labels.dtype == y.dtype
+    assert found.classes.tolist() == [100, 101]
+    assert found.reached.tolist() == [True] * 3 + [False] * 3
+    assert found.labels[0] == 100
+    assert found.labels[1] in (100, 101)
+    assert all(label is None or label != label or label == -1 for label in found.labels[3:])
+
+
+def test_missing_labels_of_pandas():
+    y = pd.array([1, None, 2, None], dtype="Int64")
+    found = label_propagation(np.ones((4, 4)), y)
+    assert found.classes.tolist() == [1, 2]
+    assert found.reached.all()
+    with pytest.raises(ValueError, match="y has masked values"):
+        label_propagation(np.ones((4, 4)), np.ma.masked_equal([1, 0, 2, 0], 0))
+    entries = np.empty(4, object)
+    entries[:] = [np.ones(2), 1, 2, None]
+    with pytest.raises(ValueError, match="y has an entry of type ndarray"):
+        label_propagation(np.ones((4, 4)), entries)

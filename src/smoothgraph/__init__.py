@@ -7,12 +7,14 @@ if TYPE_CHECKING:
     from smoothgraph.learner import GraphLearner, degree_path, learn_graph
     from smoothgraph.solvers import Solution, Status
     from smoothgraph.theta import solve_one_node, theta_bounds, theta_for_degree
+    from smoothgraph.transformer import NeighborsTransformer
     from smoothgraph.uses import label_propagation, spectral_embedding
 
 __version__ = "0.1.0"
 
 __all__ = [
     "GraphLearner",
+    "NeighborsTransformer",
     "Solution",
     "Status",
     "degree_path",
@@ -29,6 +31,7 @@ _HOME = {
     "GraphLearner": "learner",
     "degree_path": "learner",
     "learn_graph": "learner",
+    "NeighborsTransformer": "transformer",
     "Solution": "solvers",
     "Status": "solvers",
     "solve_one_node": "theta",

@@ -3,15 +3,17 @@
 What is allowed but seldom meant gets a warning.
 """
 
+import sys
 from numbers import Integral, Real
 
 import numpy as np
 import scipy.sparse as sp
 
 from smoothgraph.copies import Copies
-from smoothgraph.distances import METRICS, least_certain, without_negatives
+from smoothgraph.distances import MATRICES, METRICS, least_certain, metric_names, without_negatives
 from smoothgraph.messages import warn
 from smoothgraph.models import model_of, models_taking
+from smoothgraph.sparse import check_unmasked, checked_csr
 from smoothgraph.symmetry import TOLERANCE, check_symmetric
 
 SMALL_TYPES = "bool", "uint8", "int8", "uint16", "int16", "float16", "float32"  # float32 holds each of them exactly
@@ -26,6 +28,9 @@ FEWEST_TO_CONNECT = 3  # neighbours; a tree has nearly 2 per node, so that with 
 SAMPLED_ROWS, SAMPLED_VALUES = 2000, 2_000_000  # rows, and values in them, from which the share of a column is estimated
 LEAST_SAMPLED_ROWS = 100  # that many rows of a wide table are looked at, however many values they have
 MOST_OF_DISTANCE = 0.95  # share of the squared distances from which a single column is said to make up nearly all of them
+SAMPLED_PAIRS = 100  # pairs for which the triangle inequality is looked at
+MOST_VIOLATED = 0.25  # share of these pairs for which it may fail without a word: some measures that are no squares do that
+ROUNDED = 1e-4  # relative difference of distances that rounding explains, of float32 ones too
 TAIL = 0.05  # share of the values of a column at either end that may be outliers: they do not count in its share
 
 
@@ -52,9 +57,8 @@ def check_parameters(learner):
         raise ValueError(f"locality={learner.locality!r} must be a number from 0 to 1, or None for what is recommended.")
     if not _is_number(learner.n_neighbors, Integral, 1):
         raise ValueError(f"n_neighbors={learner.n_neighbors!r} must be an integer of at least 1.")
-    if learner.metric not in (*METRICS, "precomputed"):
-        names = ", ".join(repr(name) for name in METRICS)
-        raise ValueError(f"metric={learner.metric!r} is not known: use {names} or 'precomputed'.")
+    if not isinstance(learner.metric, str) or learner.metric not in (*METRICS, *MATRICES):
+        raise ValueError(f"metric={learner.metric!r} is not known: use one of {metric_names()}.")
     if not _is_number(learner.oversampling, Real, 1):
         raise ValueError(f"oversampling={learner.oversampling!r} must be a number of at least 1; 3 is usual.")
     if learner.duplicates not in ("merge", "keep"):
@@ -183,22 +187,21 @@ def float_type(X):
 
 
 def as_array(X):
-    """X as it is, or the array behind what only speaks DLPack. Raises for masked values, which would count like others."""
+    """X as it is, the array behind what only speaks DLPack, or a CSR matrix with sound arrays: nothing compiled reads others.
+
+    Raises for masked values, which would count like others.
+    """
     if hasattr(X, "__dlpack__") and not hasattr(X, "__array__"):
         return np.from_dlpack(X)
-    _check_mask(
+    if sp.issparse(X):
+        return checked_csr(X, "X")
+    check_unmasked(
         X,
         "X",
-        "fill them in, X.filled(value), or leave out their rows, X[~np.ma.getmaskarray(X).any(axis=1)]. Of squared distances, "
-        "store those that are known in a sparse matrix",
+        "fill them in, X.filled(value), or leave out their rows, X[~np.ma.getmaskarray(X).any(axis=1)]. Of distances, store "
+        "those that are known in a sparse matrix",
     )
     return X
-
-
-def _check_mask(array, name, remedy):
-    count = np.ma.count_masked(array) if isinstance(array, np.ma.MaskedArray) else 0
-    if count:
-        raise ValueError(f"{name} has masked values, {count} of {array.size}. Values are not guessed: {remedy}.")
 
 
 def frame_ids(X) -> np.ndarray | None:
@@ -207,25 +210,28 @@ def frame_ids(X) -> np.ndarray | None:
     return None if not hasattr(X, "iloc") or type(index).__name__ == "RangeIndex" else np.asarray(index)
 
 
-def check_squared_distances(Z):
-    """A square, non-negative, symmetric matrix of squared distances, dense or CSR; what differs by rounding is evened out."""
-    if Z.shape[0] != Z.shape[1]:
-        raise ValueError(f"metric='precomputed' needs a square matrix of squared distances, not one of shape {Z.shape}.")
-    name = "The matrix of squared distances"
-    if not sp.issparse(Z):
-        Z = _without_rounding(Z)
-        check_symmetric(Z, name, "Use (Z + Z.T) / 2 if both mean the same distance.")
-        _check_diagonal(Z)
-        Z = np.maximum(Z, Z.T)
-        np.fill_diagonal(Z, 0.0)
-        return Z
-    Z = Z.copy()
-    Z.sum_duplicates()
-    Z.data = without_negatives(Z.data)
+def check_matrix(X, metric: str):
+    """A square, non-negative, symmetric matrix of distances or of their squares, dense or CSR. It is a copy.
+
+    What differs by rounding is evened out.
+    """
+    name = "The matrix of distances" if metric == "precomputed" else "The matrix of squared distances"
+    if X.shape[0] != X.shape[1]:
+        raise ValueError(f"metric={metric!r} needs a square matrix, not one of shape {X.shape}.")
+    if not sp.issparse(X):
+        X = _without_rounding(X)
+        check_symmetric(X, name, "Use (X + X.T) / 2 if both mean the same distance.")
+        _check_diagonal(X, metric, name)
+        X = np.maximum(X, X.T)
+        np.fill_diagonal(X, 0.0)
+        return X
+    X = X.copy()
+    X.sum_duplicates()
+    X.data = without_negatives(X.data)
     lists = "For k-nearest-neighbour lists use neighbors=(indices, distances) instead."
-    check_symmetric(Z, name, f"Allowed edges go both ways: store both, at the same distance. {lists}")
-    Z.data = np.maximum(Z.data, Z.T.tocsr().data)  # both have the same entries in the same order
-    return Z
+    check_symmetric(X, name, f"Allowed edges go both ways: store both, at the same distance. {lists}")
+    X.data = np.maximum(X.data, X.T.tocsr().data)  # both have the same entries in the same order
+    return X
 
 
 def _without_rounding(Z):
@@ -237,14 +243,56 @@ def _without_rounding(Z):
     return np.where(is_rounding & (positive <= least_certain(Z)), 0.0, positive).astype(Z.dtype, copy=False)
 
 
-def _check_diagonal(Z):
+def _check_diagonal(X, metric, name):
     """Warn if the diagonal is more than rounding: such a matrix may hold similarities."""
-    at = int(np.argmax(Z.diagonal()))
-    if Z[at, at] > least_certain(Z):
+    at = int(np.argmax(X.diagonal()))
+    certain = least_certain(X)
+    if metric == "precomputed":
+        certain = float(np.sqrt(certain) * np.sqrt(X.max()))  # the root of what is rounding in squares
+    if X[at, at] > certain:
         warn(
-            f"The diagonal of the matrix of squared distances is not 0: ({at}, {at}) holds {Z[at, at]:.6g}. It is not used; "
-            "but if the matrix holds similarities, the graph is wrong: turn them into squared distances first."
+            f"The diagonal of {name[0].lower() + name[1:]} is not 0: ({at}, {at}) holds {X[at, at]:.6g}. It is not used; but "
+            "if the matrix holds similarities, the graph is wrong: turn them into distances first."
         )
+
+
+def _warn_of_squares(X):
+    """Warn if distances violate the triangle inequality where squared distances do.
+
+    The distance to the farthest sample is compared with the ways over all others. One of these is shorter only if the entries
+    are no distances of a metric. Squares mostly are so: dᵢₖ² > dᵢⱼ² + dⱼₖ² for every j inside the ball between i and k.
+    """
+    n_pairs = n_violated = 0
+    example: tuple = ()
+    for i in np.unique(np.linspace(0, X.shape[0] - 1, SAMPLED_PAIRS).astype(int)):
+        others, to_i = _row(X, i)
+        if not others.size:
+            continue
+        k, longest = int(others[np.argmax(to_i)]), float(to_i.max())
+        others_k, to_k = _row(X, k)
+        _, at_i, at_k = np.intersect1d(others, others_k, assume_unique=True, return_indices=True)
+        if not at_i.size:
+            continue
+        ways = to_i[at_i].astype(np.float64) + to_k[at_k]
+        best = int(np.argmin(ways))
+        n_pairs += 1
+        if ways[best] < (1.0 - ROUNDED) * longest:
+            n_violated += 1
+            example = example or (i, k, longest, int(others[at_i[best]]), float(ways[best]))
+    if n_pairs and n_violated > MOST_VIOLATED * n_pairs:
+        i, k, longest, j, way = example
+        warn(
+            f"These are no distances of a metric: ({i}, {k}) holds {longest:.6g}, but the way over {j} is {way:.6g}, and it is "
+            f"so for {n_violated} of {n_pairs} pairs. Squared distances are like that: if these are, use "
+            "metric='precomputed_squared'."
+        )
+
+
+def _row(X, i):
+    """(columns, entries) of row i without the diagonal."""
+    part = slice(*X.indptr[i : i + 2]) if sp.issparse(X) else slice(None)
+    columns, entries = (X.indices[part], X.data[part]) if sp.issparse(X) else (np.arange(X.shape[1]), X[i])
+    return columns[columns != i], entries[columns != i]
 
 
 def check_prior(prior, n: int, Z=None) -> sp.csr_matrix:
@@ -252,10 +300,11 @@ def check_prior(prior, n: int, Z=None) -> sp.csr_matrix:
 
     If Z is a sparse matrix, the edges must be among its entries: nothing else is known of their distances.
     """
-    _check_mask(prior, "prior", "fill them in, with 0 where there is no edge: prior.filled(0)")
-    prior = sp.csr_matrix(prior, dtype=np.float64)
+    prior = prior if sp.issparse(prior) else np.asanyarray(prior)
+    check_unmasked(prior, "prior", "fill them in, with 0 where there is no edge: prior.filled(0)")
     if prior.shape != (n, n):
         raise ValueError(f"prior has shape {prior.shape}: a graph on the {n} samples, ({n}, {n}), is needed.")
+    prior = checked_csr(prior, "prior").astype(np.float64)  # a copy: the diagonal is taken out of it
     if prior.nnz and not (np.isfinite(prior.data).all() and prior.data.min() >= 0):
         raise ValueError("prior has negative or non-finite weights: a graph has finite weights of at least 0.")
     prior.setdiag(0.0)
@@ -272,19 +321,20 @@ def _check_is_allowed(prior, Z):
     if outside.nnz:
         first = np.lexsort((outside.col, outside.row))[0]
         raise ValueError(
-            f"prior has {outside.nnz} edges that are not allowed, since X stores no squared distance for them: the first is "
-            f"({outside.row[first]}, {outside.col[first]}). Store their squared distances in X, or leave them out of the prior."
+            f"prior has {outside.nnz} edges that are not allowed, since X stores no distance for them: the first is "
+            f"({outside.row[first]}, {outside.col[first]}). Store their distances in X, or leave them out of the prior."
         )
 
 
 def warn_of_table(X, metric: str, names) -> None:
-    """Warn of samples that look like distances, and of a column that makes up nearly all of the distances."""
-    if metric == "precomputed":
-        return
-    if _looks_like_distances(X):
+    """Warn of samples that look like distances, distances that look like squares, and a column that outweighs all others."""
+    if metric in MATRICES:
+        if metric == "precomputed":
+            _warn_of_squares(X)
+    elif _looks_like_distances(X):
         warn(
             "X is square and symmetric with a diagonal of 0, as a matrix of distances is, but its rows are taken as samples. "
-            "If these are distances, use metric='precomputed' with their squares."
+            "If these are distances, use metric='precomputed' (or 'precomputed_squared' if they are squared)."
         )
     elif not sp.issparse(X):
         rows = min(SAMPLED_ROWS, max(LEAST_SAMPLED_ROWS, SAMPLED_VALUES // X.shape[1]))
@@ -331,3 +381,19 @@ def _largest_share(sample):
     variances = np.var(sample, axis=0)
     column, total = int(np.argmax(variances)), float(variances.sum())
     return column, float(variances[column]) / total if total > 0.0 else 0.0
+
+
+def check_place(learner) -> None:
+    """Raise if scanpy's search for neighbours has called a learner: it would take weights for distances.
+
+    Scanpy makes the calls that a pipeline makes, so that only the caller tells one from the other.
+    """
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] in ("smoothgraph", "sklearn"):
+        frame = frame.f_back
+    if frame.f_globals.get("__name__", "").startswith("scanpy."):
+        raise TypeError(
+            f"{type(learner).__name__} learns weights, and sc.pp.neighbors(transformer=…) needs distances. For the learned "
+            f"graph use smoothgraph.io.neighbors(adata, {learner.n_neighbors}) in the place of sc.pp.neighbors; for our search "
+            f"alone, transformer=smoothgraph.NeighborsTransformer({learner.n_neighbors})."
+        )

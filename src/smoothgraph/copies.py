@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from smoothgraph._kernels import copies as kernels
-from smoothgraph.distances import METRICS
+from smoothgraph.distances import MATRICES, METRICS
 from smoothgraph.memory import check_memory
 from smoothgraph.parallel import ROWS, Threads, blocks
 
@@ -157,13 +157,13 @@ def distinct_samples(X, metric: str, keep: bool = False, *, threads: Threads):
     Allowed edges, the entries of a sparse matrix of distances, are taken as they are given: nothing is merged. If the copies
     are to be kept, it raises where the edges among them would not fit in memory.
     """
-    if metric == "precomputed" and sp.issparse(X):
+    if metric in MATRICES and sp.issparse(X):
         return no_copies(X.shape[0]), X
-    copies = find_copies(X if metric == "precomputed" else METRICS[metric].prepare(X), threads=threads)
+    copies = find_copies(X if metric in MATRICES else METRICS[metric].prepare(X), threads=threads)
     if keep:
         copies = replace(copies, kept=True)
         copies.check_size()
-    if metric != "precomputed":
+    if metric not in MATRICES:
         return copies, copies.distinct(X)
     return copies, X[np.ix_(copies.first, copies.first)] if copies.any else X
 

@@ -1,10 +1,11 @@
 """The samples and the squared distances between them.
 
-In: X (n, d), dense float32 or float64 (a memory map too), or scipy CSR; or a matrix of squared distances. Out: an object that
-has the squared distances of chosen pairs, and tiles of lower bounds of all of them to search in. Distances are summed as
+In: X (n, d), dense float32 or float64 (a memory map too), or scipy CSR; or a matrix of distances. Out: an object that has the
+squared distances of chosen pairs, and tiles of lower bounds of all of them to search in. Distances are summed as
 Σ(x−y)², so that duplicates are at exactly 0. X is read as it is, a block at a time, and nothing of its size is stored with it.
 
-METRICS is the table of what a distance may be. A new metric is a row of it, and a kernel that measures lists.
+METRICS is the table of what a distance may be. A new metric is a row of it, and a kernel that measures lists. The words in
+MATRICES say that X is a matrix of distances, as in scikit-learn, or of squared distances.
 
 Nodes have other numbers than their rows of X where a search has numbered them (see numbering.py); methods take and return
 nodes.
@@ -23,6 +24,8 @@ from smoothgraph.numbering import Numbering
 from smoothgraph.parallel import ROWS, Threads, blocks, least_rows
 
 COLUMNS = 4096  # samples of a tile of lower bounds: with ROWS queries it is 16 MB in float32
+MATRICES = "precomputed", "precomputed_squared"  # metrics of a matrix: it holds distances, or squared distances
+BYTES_AT_ONCE = 1 << 25  # of rows that are copied together, in each thread: rows of a wide table are many bytes
 PAIRS = 16 * ROWS  # pairs that are measured together: the samples at one end of them are copied
 # Largest squared values that are worked with as they are, and one over the smallest: squares of sums and differences of others
 # would leave the range of the type, so they are rescaled.
@@ -59,7 +62,7 @@ class Distances(Protocol):
         ...
 
     def queries(self, X_new) -> Any:
-        """Samples, new or own, in the form that the other methods take; row i of `X_new` is row i of them."""
+        """New samples, dense or sparse, in the form that the other methods take; row i of `X_new` is row i of them."""
         ...
 
     def own(self, nodes) -> Any:
@@ -68,6 +71,10 @@ class Distances(Protocol):
 
     def nodes_in_row_order(self) -> np.ndarray:
         """All nodes in the order of their rows: in this order X is read from front to back."""
+        ...
+
+    def at_once(self, most: int) -> int:
+        """How many nodes to take as queries together: as many as asked for, or fewer if their rows are long."""
         ...
 
     def bound_tiles(self, Q, precise: bool = False, among=None) -> Iterator[tuple[int, np.ndarray]]:
@@ -99,8 +106,8 @@ class Metric:
 
 
 def distances_of(X, metric: str = "euclidean") -> Distances:
-    """The distances of X: samples, or squared distances with metric="precomputed"."""
-    return DistanceMatrix(X) if metric == "precomputed" else Points(X, metric)
+    """The distances of X: samples, or a matrix of distances if the metric is one of MATRICES. Such a matrix is taken over."""
+    return DistanceMatrix(X, metric) if metric in MATRICES else Points(X, metric)
 
 
 class Points:
@@ -108,18 +115,17 @@ class Points:
 
     def __init__(self, X, metric: str = "euclidean"):
         if metric not in METRICS:
-            names = ", ".join(repr(name) for name in METRICS)
-            raise ValueError(f"metric={metric!r} is not known: use one of {names} or 'precomputed'.")
-        self.metric = METRICS[metric]
-        if sp.issparse(X) and self.metric.measure_sparse is None:
+            raise ValueError(f"metric={metric!r} is not known: use one of {metric_names()}.")
+        self.metric, self.is_sparse = METRICS[metric], sp.issparse(X)
+        if self.is_sparse and self.metric.measure_sparse is None:
             raise ValueError(f"metric={metric!r} takes dense samples only: use X.toarray(), or metric='euclidean'.")
         self.n, self.n_features = X.shape
         self.numbering, self.exponent = Numbering(), 0
-        self.X = self.queries(X)
+        self.X = self._prepared(X)
         if not self._center():
-            largest = max(float(abs(self.from_middle(self.X[rows])).max()) for rows in blocks(self.n, COLUMNS))
+            largest = max(float(abs(self.from_middle(self.X[rows])).max()) for rows in blocks(self.n, self.at_once(COLUMNS)))
             self.exponent = _exponent(largest, "X, less the median of its rows,")
-            self.X = self.queries(X)
+            self.X = self._prepared(X)
             self._center()
 
     def _center(self) -> bool:
@@ -130,9 +136,8 @@ class Points:
         """
         self.dtype, self.z_unit = self.X.dtype, 4.0**self.exponent
         with np.errstate(over="ignore", invalid="ignore"):
-            sparse = sp.issparse(self.X)
-            self.middle: Any = None if sparse else np.median(self.X[:: 1 + self.n // 1000], axis=0).astype(self.dtype)
-            parts = (self.from_middle(self.X[rows]) for rows in blocks(self.n, COLUMNS))
+            self.middle: Any = None if self.is_sparse else np.median(self.X[:: 1 + self.n // 1000], axis=0).astype(self.dtype)
+            parts = (self.from_middle(self.X[rows]) for rows in blocks(self.n, self.at_once(COLUMNS)))
             largest = max(float(squared_norms(part).max()) for part in parts)
         return is_safe(largest, self.dtype)
 
@@ -154,16 +159,31 @@ class Points:
         return other
 
     def queries(self, X_new):
-        if sp.issparse(X_new) and not X_new.has_canonical_format:
-            X_new = X_new.copy()
-            X_new.sum_duplicates()
-        return self.metric.prepare(rescaled(X_new, self.exponent))
+        if sp.issparse(X_new) != self.is_sparse:
+            X_new = sp.csr_matrix(X_new) if self.is_sparse else X_new.toarray()
+        Q = self._prepared(X_new)
+        if not np.isfinite(squared_norms(self.from_middle(Q))).all():
+            raise ValueError(
+                f"New samples hold values up to {float(abs(X_new).max()):.3g}: squared distances to the fitted samples are "
+                f"beyond what {self.dtype} holds. Remove or clip them."
+            )
+        return Q
+
+    def _prepared(self, X):
+        """The rows as they are measured."""
+        if self.is_sparse and not X.has_canonical_format:
+            X = X.copy()
+            X.sum_duplicates()
+        return self.metric.prepare(rescaled(X, self.exponent))
 
     def own(self, nodes):
         return self.X[self.numbering.rows(nodes)]
 
     def nodes_in_row_order(self) -> np.ndarray:
         return self.numbering.nodes(self.n)[:-1]
+
+    def at_once(self, most: int) -> int:
+        return most if self.is_sparse else rows_at_once(self.X, most)
 
     def bound_tiles(self, Q, precise: bool = False, among=None) -> Iterator[tuple[int, np.ndarray]]:
         return self.metric.tiles(self, Q, precise, among)
@@ -177,38 +197,47 @@ class Points:
     def measuring(self, Q, lists, within, out) -> tuple:
         """The kernel that writes the distances of lists to `out`, and its arguments behind the range of rows."""
         within = np.full(len(lists), np.inf) if within is None else within.astype(np.float64)
-        if not sp.issparse(self.X):
+        if not self.is_sparse:
             return self.metric.measure, np.ascontiguousarray(Q), self.X, self.numbering.row_of, lists, within, out
         csr = Q.indptr, Q.indices, Q.data, self.X.indptr, self.X.indices, self.X.data
         return self.metric.measure_sparse, *csr, self.numbering.row_of, lists, within, out
 
     def of_pairs(self, i, j, *, threads: Threads) -> np.ndarray:
         z = np.empty(len(i), self.dtype)
-        for part in blocks(len(i), PAIRS):
+        for part in blocks(len(i), self.at_once(PAIRS)):
             z[part] = self.to_lists(self.own(i[part]), j[part, None], threads=threads)[:, 0]
         return z
 
 
 class DistanceMatrix:
-    """Distances from a square matrix of them. A query is a row of squared distances to the n samples, in the order of rows.
+    """Distances from a square matrix of them, or of their squares. A query is a row of squared distances to the n samples.
 
-    The entries of a sparse matrix are the allowed edges, and need no search. They are kept until `take_edges` hands them over,
-    and then only what new rows need is kept: their form.
+    The matrix is taken over: distances are squared in its place. The entries of a sparse matrix are the allowed edges, and need
+    no search. They are kept until `take_edges` hands them over, and then only what new rows need is kept: their form.
     """
 
     has_centres = False
 
-    def __init__(self, Z):
-        values = Z.data if sp.issparse(Z) else Z
-        largest = float(values.max(initial=0.0))
-        as_it_is = is_safe(largest, Z.dtype) or largest == 0.0
-        self.exponent = 0 if as_it_is else _exponent(largest, "The matrix", 2 * LARGEST_EXPONENT)  # it holds squares
-        self.z_unit = 2.0**self.exponent
-        Z = rescaled(Z, self.exponent)
+    def __init__(self, X, metric: str = "precomputed_squared"):
+        self.is_squared = metric == "precomputed_squared"
+        largest = float((X.data if sp.issparse(X) else X).max(initial=0.0))
+        as_it_is = is_safe(largest if self.is_squared else largest**2 if largest < 1e150 else np.inf, X.dtype) or largest == 0.0
+        power = 1 if self.is_squared else 2  # of the entries, that a squared distance is
+        self.exponent = 0 if as_it_is else _exponent(largest, "The matrix", 2 * LARGEST_EXPONENT // power)
+        self.z_unit = 2.0 ** (power * self.exponent)
+        Z = self._squares(rescaled(X, self.exponent), in_place=True)
         self.X: Any = None if sp.issparse(Z) else Z
         self._edges: Any = Z if sp.issparse(Z) else None
         self.dtype, self.n, self.n_features = Z.dtype, Z.shape[0], Z.shape[0]
         self.numbering = Numbering()
+
+    def _squares(self, X, in_place: bool = False):
+        if self.is_squared:
+            return X
+        if sp.issparse(X):
+            return sp.csr_matrix((np.square(X.data), X.indices, X.indptr), shape=X.shape)
+        with np.errstate(over="ignore"):  # a new sample may be so far away that it has no edge
+            return np.square(X, out=X) if in_place else np.square(X)
 
     @property
     def can_search(self) -> bool:
@@ -228,16 +257,19 @@ class DistanceMatrix:
     def queries(self, X_new):
         X_new = rescaled(X_new, self.exponent)
         if not sp.issparse(X_new):
-            return without_negatives(X_new)
+            return self._squares(without_negatives(X_new))
         dense = np.full(X_new.shape, np.inf, self.dtype)  # a pair that is not stored is no edge
         dense[np.repeat(np.arange(X_new.shape[0]), np.diff(X_new.indptr)), X_new.indices] = without_negatives(X_new.data)
-        return dense
+        return self._squares(dense, in_place=True)
 
     def own(self, nodes):
         return self.X[self.numbering.rows(nodes)]
 
     def nodes_in_row_order(self) -> np.ndarray:
         return self.numbering.nodes(self.n)[:-1]
+
+    def at_once(self, most: int) -> int:
+        return rows_at_once(self.X, most)
 
     def bound_tiles(self, Q, precise: bool = False, among=None) -> Iterator[tuple[int, np.ndarray]]:
         if among is None and not self.numbering.by_row:
@@ -254,6 +286,16 @@ class DistanceMatrix:
         return self.X[self.numbering.rows(i), self.numbering.rows(j)]
 
 
+def rows_at_once(X: np.ndarray, most: int) -> int:
+    """How many rows of X may be copied at once: `most`, or fewer if they are long."""
+    return max(1, min(most, BYTES_AT_ONCE // (X.shape[1] * X.dtype.itemsize)))
+
+
+def metric_names() -> str:
+    """The metrics that there are, for messages."""
+    return ", ".join(repr(name) for name in (*METRICS, *MATRICES))
+
+
 def least_certain(z: np.ndarray) -> float:
     """The size below which squared distances, computed as ‖x‖² + ‖y‖² − 2x·y, may be rounding and nothing else.
 
@@ -263,13 +305,14 @@ def least_certain(z: np.ndarray) -> float:
 
 
 def without_negatives(z: np.ndarray) -> np.ndarray:
-    """Squared distances with 0 for what rounding left below 0. Raises for what is really negative."""
+    """Distances, squared or not, with 0 for what rounding left below 0. Raises for what is really negative."""
     least = float(z.min(initial=0.0))
     if least >= 0.0:
         return z
     if least < -least_certain(z):
         raise ValueError(
-            f"Squared distances cannot be negative, but the smallest is {least:.6g}. Use np.maximum(Z, 0) if that is rounding."
+            f"Distances cannot be negative, nor their squares, but the smallest is {least:.6g}. Use np.maximum(X, 0) if that "
+            "is rounding."
         )
     return np.maximum(z, 0.0)
 
@@ -329,7 +372,7 @@ def _column_blocks(points, among):
     """(first column, rows of X) for blocks of the nodes in `among`, or of all nodes if that is None."""
     if among is None and not points.numbering.by_row:
         among = np.arange(points.n, dtype=np.int32)
-    for columns in blocks(points.n if among is None else len(among), COLUMNS):
+    for columns in blocks(points.n if among is None else len(among), points.at_once(COLUMNS)):
         yield columns.start, points.X[columns] if among is None else points.own(among[columns])
 
 

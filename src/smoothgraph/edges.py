@@ -16,6 +16,7 @@ from smoothgraph._kernels import edges as kernels
 from smoothgraph.distances import Distances
 from smoothgraph.memory import check_memory
 from smoothgraph.parallel import LEAST_ROWS, ROWS, Threads, blocks, least_rows
+from smoothgraph.sparse import checked_csr
 
 BYTES_PER_PAIR = 24  # memory for a pair, stored at both ends: index and distance of each, and as much again for the solve
 SPARE = 1.0  # room to grow, as a share of the entries: memory costs nothing until it is written to
@@ -159,12 +160,14 @@ def edges_of_lists(indices, distances, reach, *, threads: Threads) -> Edges:
 
 def edges_of_matrix(Z: sp.csr_matrix) -> Edges:
     """The stored entries of a symmetric matrix are the allowed edges, and there are no others (so reach is inf)."""
-    Z = Z.tocoo()
+    Z = checked_csr(Z, "Z").tocoo()
+    if Z.nnz and not 0.0 <= Z.data.min() <= Z.data.max() < np.inf:  # comparisons with NaN are false
+        raise ValueError("Z has entries that are negative, NaN or infinite: squared distances are finite and at least 0.")
     off = Z.row != Z.col
     order = np.argsort(Z.row[off], kind="stable")
     counts = np.bincount(Z.row[off], minlength=Z.shape[0])
     if not counts.any():
-        raise ValueError(f"None of the {Z.shape[0]} samples has an allowed edge: store the squared distances of some pairs.")
+        raise ValueError(f"None of the {Z.shape[0]} samples has an allowed edge: store the distances of some pairs.")
     indptr = np.zeros(Z.shape[0] + 1, np.int64)
     np.cumsum(counts, out=indptr[1:])
     return Edges(indptr, Z.col[off][order].astype(np.int32), Z.data[off][order], np.full(Z.shape[0], np.inf))
@@ -175,8 +178,8 @@ def check_no_isolated(edges: Edges) -> None:
     counts = np.diff(edges.indptr)
     if not counts.all():
         raise ValueError(
-            f"Sample {int(np.argmin(counts))} has no allowed edge: every sample needs one at least. Store a squared distance "
-            "for it, leave the sample out, or use model='l2', which permits samples without edges."
+            f"Sample {int(np.argmin(counts))} has no allowed edge: every sample needs one at least. Store a distance for it, "
+            "leave the sample out, or use model='l2', which permits samples without edges."
         )
 
 

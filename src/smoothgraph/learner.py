@@ -3,6 +3,7 @@
 X ─► copies ─► distances ─► neighbors ─► model.learn: edges ─► θ ─► solve ◄─► certify ─► connect ─► graph
 """
 
+import copy
 from collections.abc import Iterable
 from typing import Any
 
@@ -12,11 +13,12 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from smoothgraph import _checks
-from smoothgraph.copies import HANGING_WEIGHT, Copies, distinct_samples, no_copies
-from smoothgraph.distances import distances_of
-from smoothgraph.fit.task import Learned, Task
-from smoothgraph.graph import count_components, scale_factor
+from smoothgraph.copies import Copies, distinct_samples, no_copies
+from smoothgraph.distances import MATRICES, distances_of
+from smoothgraph.fit.task import Task
+from smoothgraph.fitted import fitted_attributes
 from smoothgraph.neighbors import find_neighbors
+from smoothgraph.new_samples import rows_of_new
 from smoothgraph.parallel import Threads
 from smoothgraph.progress import Progress
 
@@ -42,9 +44,9 @@ class GraphLearner(TransformerMixin, BaseEstimator):
         "knn-gaussian" and "knn-self-tuning", that is `Nearest("gaussian", sigma=…)`, are nearest-neighbour graphs to compare
         with: nothing is learned. `Penalty(phi, degree)` is a degree penalty of your own. Strings stand for models with their
         default parameters; parameters of a model object go by names such as `model__mu` in a grid search.
-    metric : {"euclidean", "cosine", "precomputed"}
-        "precomputed" takes squared distances: a sparse symmetric matrix, whose stored entries (0 too) are the allowed edges
-        and all there are, or a dense one, where every pair is allowed. The diagonal is not used.
+    metric : {"euclidean", "cosine", "precomputed", "precomputed_squared"}
+        "precomputed" takes distances, as in scikit-learn, "precomputed_squared" their squares: a sparse symmetric matrix, whose
+        stored entries (0 too) are all the allowed edges, or a dense one, where every pair is allowed. The diagonal is not used.
     neighbors : "auto", "exact", "approximate", "all", a k-neighbours transformer, or a pair (indices, distances)
         How to find the neighbour lists. "auto" takes exact search up to a measured amount of work; `neighbors_` says which
         it was. "all" makes no lists: every pair of samples is an allowed edge, which takes n² memory and is the same graph
@@ -84,7 +86,7 @@ class GraphLearner(TransformerMixin, BaseEstimator):
         Largest weight an edge of the returned graph may have. Its scale must be known before: `scale` is None or a number.
     prior : sparse matrix (n, n), optional
         A graph W⁰ to stay near, by adding (c·β/2)‖W − W⁰‖²_F, c = `prior_strength`. Its edges are allowed; of a sparse matrix
-        of squared distances they must be among the entries.
+        of distances they must be among the entries.
     prior_strength : float, optional
         c above; needed with `prior`.
     scale : None, float, "sum" or "laplacian"
@@ -181,32 +183,46 @@ class GraphLearner(TransformerMixin, BaseEstimator):
         self.verbose = verbose
 
     def fit(self, X, y=None) -> "GraphLearner":
-        """Learn the graph of the samples X (n, d), or of squared distances (n, n) with metric="precomputed".
+        """Learn the graph of the samples X (n, d), or of distances (n, n) with metric="precomputed" or "precomputed_squared".
 
-        X may be a memory map of float32 or float64, `np.load(file, mmap_mode="r")`: it is then read a block at a time.
+        X may be a memory map of float32 or float64, `np.load(file, mmap_mode="r")`: it is then read a block at a time. A fit
+        that does not end, by an error or an interrupt, leaves the learner as it was.
         """
-        (model, X), threads, progress = self._checked(X), Threads(self.n_jobs), Progress(self.verbose)
-        copies, X = self._distinct(model, X, threads, progress)  # what was only checked, and is not the user's, is freed here
-        distances, found = self._search(model, copies, X, threads, progress)
-        return self._learn(model, copies, distances, found, threads, progress)
+        fitted = self._unfitted()
+        (model, X), progress = fitted._checked(X), Progress(self.verbose)
+        with Threads(self.n_jobs) as threads:
+            copies, X = fitted._distinct(model, X, threads, progress)  # what was only checked, and is not the user's, is freed
+            distances, found = fitted._search(model, copies, X, threads, progress)
+            fitted._learn(model, copies, distances, found, threads, progress)
+        self.__dict__ = fitted.__dict__  # all at once: no interrupt can come between two attributes
+        return self
 
     def fit_transform(self, X, y=None) -> sp.csr_matrix:
         """Learn the graph of X and return it: `fit(X).graph_`."""
+        _checks.check_place(self)
         return self.fit(X).graph_
 
     def transform(self, X) -> sp.csr_matrix:
         """Weights (n_new, n) between new samples and the fitted ones, in closed form, without learning anew.
 
         A new sample solves its own problem while the fitted λ stay; a fitted sample given again finds itself at distance 0.
-        With metric="precomputed", X holds squared distances (n_new, n), sparse for allowed edges alone.
+        X may be sparse or dense, whatever was fitted. A matrix that holds distances, or squared distances if that was the
+        metric, is (n_new, n), sparse for allowed edges alone.
         """
         check_is_fitted(self)
         if self._rows is None:
             raise ValueError(f"model={self.model!r} says nothing of new samples: fit it on all of them, or use model='log'.")
         X = validate_data(self, _checks.as_array(X), accept_sparse="csr", dtype=self.distances_.dtype, order="C", reset=False)
-        X = self._copies.distinct_columns(X) if self.metric == "precomputed" else X
-        rows = self._rows(self.distances_.queries(X), Threads(self.n_jobs))
+        X = self._copies.distinct_columns(X) if self.metric in MATRICES else X
+        with Threads(self.n_jobs) as threads:
+            rows = rows_of_new(X, self.distances_, self._rows, threads=threads)
         return self._copies.columns_of_rows(rows) * self.scale_
+
+    def _unfitted(self) -> "GraphLearner":
+        """A learner with the same parameters, the same objects, and nothing of an earlier fit."""
+        learner = copy.copy(self)
+        learner.__dict__ = {name: value for name, value in vars(self).items() if not name.endswith("_")}
+        return learner
 
     def _checked(self, X):
         """The model and X, or an error that says what is wrong with which parameter."""
@@ -216,14 +232,14 @@ class GraphLearner(TransformerMixin, BaseEstimator):
         X = validate_data(self, X, accept_sparse="csr", dtype=_checks.float_type(X), order="C", ensure_min_samples=2)
         _checks.check_n_neighbors(self.n_neighbors, X.shape[0])
         if self.prior is not None:  # before the search, which may take long
-            _checks.check_prior(self.prior, X.shape[0], X if self.metric == "precomputed" else None)
+            _checks.check_prior(self.prior, X.shape[0], X if self.metric in MATRICES else None)
         return model, X
 
     def _distinct(self, model, X, threads, progress):
         """X → copies, and X without them."""
         with progress.stage("copies") as say:
-            if self.metric == "precomputed":
-                X = _checks.check_squared_distances(X)
+            if self.metric in MATRICES:
+                X = _checks.check_matrix(X, self.metric)
             _checks.warn_of_table(X, self.metric, getattr(self, "feature_names_in_", None))
             keep = self.duplicates == "keep"
             if keep and not _checks.keeps_by_group(self, model):
@@ -239,7 +255,7 @@ class GraphLearner(TransformerMixin, BaseEstimator):
             how = {"random_state": self.random_state, "threads": threads, "say": say}
             return distances, find_neighbors(distances, self._width(model), neighbors, **how)
 
-    def _learn(self, model, copies: Copies, distances, found, threads, progress) -> "GraphLearner":
+    def _learn(self, model, copies: Copies, distances, found, threads, progress) -> None:
         """Neighbours → the graph, by the model."""
         prior = None if self.prior is None else _checks.check_prior(self.prior, copies.n)
         theta = self.theta if self.alpha is None else model.given_theta(self.alpha, self.beta)
@@ -264,31 +280,8 @@ class GraphLearner(TransformerMixin, BaseEstimator):
             progress=progress,
             sizes=copies.sizes if copies.kept and copies.any else None,
         )
-        return self._keep(copies, distances, model.learn(task), task)
-
-    def _keep(self, copies: Copies, distances, learned: Learned, task: Task) -> "GraphLearner":
-        """What was learned, as attributes: the graph has all rows again, and is scaled."""
-        with task.progress.stage("graph") as say:
-            hanging, own = min(HANGING_WEIGHT, task.max_weight or np.inf), learned.own_weights
-            weights = copies.hung(learned.weights, hanging) if own is None else copies.spread(learned.weights, own)
-            self.scale_ = scale_factor(weights, self._delta() if self.scale is None else self.scale)
-            self.graph_ = weights * self.scale_
-            self.n_components_ = count_components(weights)
-            self.n_isolated_ = int(np.count_nonzero(np.diff(weights.indptr) == 0))
-            counted = weights if copies.kept else learned.weights
-            self.n_neighbors_ = counted.nnz / counted.shape[0]
-            say(f"{weights.nnz // 2} edges, {self.n_components_} components")
-        self.neighbors_, self.recall_ = task.found.name, task.found.recall
-        self.solution_, self.n_incomplete_ = copies.solution_of_rows(learned.solution, weights), learned.n_incomplete
-        self.locality_, self.connect_ = task.locality, task.connect
-        unit = distances.z_unit ** (1.0 - task.locality)  # the θ of single nodes have the rest
-        self.theta_ = None if learned.theta is None else learned.theta / unit
-        self.theta_bounds_ = None if learned.theta_bounds is None else learned.theta_bounds.times(1.0 / unit)
-        self.bridges_ = None if learned.bridges is None else copies.pairs_of_rows(learned.bridges)
-        self.copy_of_, self.group_sizes_, self._copies = copies.copy_of, copies.sizes[copies.sample_of], copies
-        self.n_iter_ = 0 if learned.solution is None else max(1, learned.solution.n_iter)  # to find that all is well is one
-        self.distances_, self._rows, self.seconds_ = distances, learned.rows, task.progress.seconds
-        return self
+        scale = self._delta() if self.scale is None else self.scale
+        self.__dict__.update(fitted_attributes(copies, model.learn(task), task, scale))
 
     def _width(self, model):
         """How many neighbours the lists have to begin with."""
@@ -305,7 +298,7 @@ class GraphLearner(TransformerMixin, BaseEstimator):
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.input_tags.pairwise = self.metric == "precomputed"
+        tags.input_tags.pairwise = self.metric in MATRICES
         return tags
 
 
@@ -338,10 +331,11 @@ def degree_path(X, n_neighbors: Iterable[int], **parameters) -> list[GraphLearne
     widest = max(learners, key=lambda learner: learner.n_neighbors)
     models = [learner._checked(X)[0] for learner in learners]
     model, checked = widest._checked(X)
-    threads, progress = Threads(widest.n_jobs), Progress(widest.verbose)
-    copies, checked = widest._distinct(model, checked, threads, progress)
-    distances, found = widest._search(model, copies, checked, threads, progress)
-    for learner, own in zip(learners, models, strict=True):
-        lists = found.first(learner._width(own))
-        learner._learn(own, copies, distances, lists, threads, Progress(learner.verbose, progress.seconds))
+    with Threads(widest.n_jobs) as threads:
+        progress = Progress(widest.verbose)
+        copies, checked = widest._distinct(model, checked, threads, progress)
+        distances, found = widest._search(model, copies, checked, threads, progress)
+        for learner, own in zip(learners, models, strict=True):
+            lists = found.first(learner._width(own))
+            learner._learn(own, copies, distances, lists, threads, Progress(learner.verbose, progress.seconds))
     return learners

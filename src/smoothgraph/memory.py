@@ -5,6 +5,7 @@ allocated: an operating system may grant it, and end the process when the memory
 """
 
 import os
+import re
 from pathlib import Path
 
 CGROUP_LIMITS = (
@@ -33,6 +34,18 @@ def readable(count: float) -> str:
     ('1.53 GB', '0.2 MB')
     """
     return f"{count / 1e9:.3g} GB" if count >= 1e8 else f"{count / 1e6:.3g} MB"
+
+
+def bytes_of(text: str) -> float:
+    """The number of bytes that a text such as "4GB" or "512 MiB" says; a number alone counts bytes.
+
+    >>> bytes_of("4GB"), bytes_of("0.5 KiB")
+    (4000000000.0, 512.0)
+    """
+    found = re.fullmatch(r"\s*(\d+\.?\d*|\.\d+)\s*([kmgt]?)(i?)b?\s*", str(text), re.IGNORECASE)
+    if found is None or float(found[1]) == 0:
+        raise ValueError(f"{text!r} is no amount of memory: write it as 4GB, 512MB or 2GiB.")
+    return float(found[1]) * (1024 if found[3] else 1000) ** " kmgt".index(found[2].lower() or " ")
 
 
 def _physical() -> float:

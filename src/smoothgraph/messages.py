@@ -8,11 +8,24 @@ PACKAGE = str(Path(__file__).parent)
 
 
 def warn(text: str, category: type[Warning] = UserWarning) -> None:
-    """Warn, and name the first line outside of this package (and of scikit-learn, which may stand between) as the place."""
+    """Warn, and name the first line outside of this package (and of packages that may stand between) as the place."""
     level, frame = 1, sys._getframe(0)
-    while frame.f_back is not None and (frame.f_code.co_filename.startswith(PACKAGE) or "sklearn" in frame.f_code.co_filename):
+    while frame.f_back is not None and _is_inside(frame.f_code.co_filename):
         level, frame = level + 1, frame.f_back
     warnings.warn(text, category, stacklevel=level)
+
+
+def _is_inside(path: str) -> bool:
+    return path.startswith(PACKAGE) or "sklearn" in path or "numba" in path
+
+
+def one_line(text: str) -> str:
+    """The text with its lines joined, printable.
+
+    >>> one_line("bad file:\\n  it ends\\n")
+    'bad file: it ends'
+    """
+    return printable(" ".join(line.strip() for line in text.splitlines() if line.strip()))
 
 
 def printable(text: str) -> str:

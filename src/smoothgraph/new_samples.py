@@ -13,10 +13,25 @@ import scipy.sparse as sp
 from smoothgraph._kernels.dual import NEVER
 from smoothgraph.distances import Distances
 from smoothgraph.neighbors.queries import nearest_to_new
-from smoothgraph.parallel import ROWS, Threads
+from smoothgraph.parallel import ROWS, Threads, blocks
 from smoothgraph.theta import node_thetas
 
 FIRST_WIDTH = 4  # a row is looked for among so many times the wanted number of neighbours at first
+
+
+def rows_of_new(X, distances: Distances, rows: Callable[..., sp.csr_matrix], *, threads: Threads) -> sp.csr_matrix:
+    """Weights (n_new, n) of new samples, where `rows(queries, threads)` has those of a block of them.
+
+    A block at a time is brought into the form of the fitted samples, which may be dense while X is sparse.
+    """
+    parts = []
+    for part in blocks(X.shape[0], ROWS):
+        Q = distances.queries(X[part])
+        if not sp.issparse(Q) and not (has_edge := np.isfinite(Q).any(axis=1)).all():
+            row = part.start + int(np.argmin(has_edge))
+            raise ValueError(f"New sample {row} has no allowed edge: store at least one distance in its row.")
+        parts.append(rows(Q, threads))
+    return sp.csr_matrix(sp.vstack(parts, format="csr"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,16 +60,12 @@ class FittedGraph:
         With aⱼ = 2θzⱼ − λⱼ a row is (λ − a)/2 where that is positive, so it is found among the samples of smallest a. A row
         is complete when its λ is at most the a of every sample that it was not given; until then it gets twice as many.
         """
-        parts = []
-        for begin in range(0, Q.shape[0], ROWS):
-            block = Q[begin : begin + ROWS]
-            columns, weights = self._complete_rows(block, threads)
-            indptr = np.concatenate([[0], np.cumsum([len(c) for c in columns])])
-            rows = self.distances.numbering.rows(np.concatenate(columns))
-            part = sp.csr_matrix((np.concatenate(weights), rows, indptr), shape=(block.shape[0], self.distances.n))
-            part.sort_indices()
-            parts.append(part)
-        return sp.csr_matrix(sp.vstack(parts, format="csr")) * self.ratio
+        columns, weights = self._complete_rows(Q, threads)
+        indptr = np.concatenate([[0], np.cumsum([len(c) for c in columns])])
+        rows = self.distances.numbering.rows(np.concatenate(columns))
+        part = sp.csr_matrix((np.concatenate(weights), rows, indptr), shape=(Q.shape[0], self.distances.n))
+        part.sort_indices()
+        return part * self.ratio
 
     def _complete_rows(self, Q, threads):
         """Columns and weights of each row, as lists of arrays."""
@@ -66,9 +77,6 @@ class FittedGraph:
             scales = None if own is None or self.local_scale is None else (own[pending], self.local_scale)
             offset = lam / (2.0 * theta)
             lists, z, cuts = nearest_to_new(self.distances, Q[pending], width, offset, scales, threads=threads)
-            if not (lists >= 0).any(axis=1).all():
-                row = int(pending[np.argmin((lists >= 0).any(axis=1))])
-                raise ValueError(f"New sample {row} has no allowed edge: store at least one squared distance in its row.")
             z = z.astype(np.float64) if scales is None else z * scales[0][:, None] * scales[1][lists]
             a = np.where(lists < 0, NEVER, 2.0 * theta * z - lam[lists])
             masses = () if self.sizes is None else (self.sizes[lists].astype(np.float64),)

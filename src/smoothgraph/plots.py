@@ -1,17 +1,18 @@
 """Pictures of graphs and of how they were learned.
 
-In: a symmetric CSR matrix W of weights, or a fitted learner; labels and places of the nodes where they are wanted. Out: the
+In: a graph W, as `check_graph` takes it, or a fitted learner; labels and places of the nodes where they are wanted. Out: the
 matplotlib Axes that was drawn on, which is `ax` if it was given. Graphs of more than MAX_DRAWN_NODES nodes are drawn by
 datashader.
 """
 
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from smoothgraph.optional import need
-from smoothgraph.uses.graphs import components, one_per_node
+from smoothgraph.uses.graphs import check_graph, components, one_per_node
 from smoothgraph.uses.quality import weight_between_classes
 
 EXTRA = "smoothgraph[plot]"
@@ -31,8 +32,8 @@ EDGE, NODE = "0.6", "tab:blue"  # colours: grey, blue
 
 def neighbor_counts(W, ax=None):
     """How many neighbours the nodes have: a histogram, with the mean."""
+    counts = np.diff(check_graph(W).indptr)
     ax = _axes(ax)
-    counts = np.diff(sp.csr_matrix(W).indptr)
     step = max(1, -(-int(counts.max(initial=1)) // MAX_BARS))
     ax.hist(counts, bins=np.arange(-0.5, counts.max(initial=1) + step + 0.5, step), color=NODE)
     ax.axvline(counts.mean(), color="black", linestyle="--", label=f"mean {counts.mean():.2f}")
@@ -43,14 +44,16 @@ def neighbor_counts(W, ax=None):
 
 def weights(W, ax=None):
     """How large the weights of the edges are: a histogram."""
+    values = sp.triu(check_graph(W), k=1).data
     ax = _axes(ax)
-    ax.hist(sp.triu(W, k=1).data, bins=50, color="tab:orange")
+    ax.hist(values, bins=50, color="tab:orange")
     ax.set(title="weights of the edges", xlabel="weight", ylabel="edges", xlim=(0, None))
     return ax
 
 
 def class_connectivity(W, labels, ax=None):
     """How much of the weight of each class goes to each class, in percent; a row sums to 100."""
+    W = check_graph(W)
     classes, between = weight_between_classes(W, one_per_node("labels", labels, W.shape[0]))
     share = 100.0 * between / np.maximum(between.sum(axis=1, keepdims=True), np.finfo(float).tiny)
     ax = _axes(ax)
@@ -73,7 +76,7 @@ def graph(W, place=None, labels=None, ax=None):
     Without places the largest components are drawn, each over its spectral embedding: at the ranks of the first two
     eigenvectors, because the eigenvectors themselves put most nodes into corners.
     """
-    W = sp.csr_matrix(W)
+    W = check_graph(W)
     labels = None if labels is None else one_per_node("labels", labels, W.shape[0])
     ax = _axes(ax)
     shown = ""
@@ -83,8 +86,8 @@ def graph(W, place=None, labels=None, ax=None):
         W, labels = W[nodes][:, nodes], None if labels is None else labels[nodes]
         ax.set(xlabel="first eigenvector (rank)", ylabel="second eigenvector (rank)")
     place = np.asarray(place, dtype=np.float64)
-    if place.shape != (W.shape[0], 2):
-        raise ValueError(f"place has shape {place.shape}: a point for each node, ({W.shape[0]}, 2), is needed.")
+    if place.shape != (W.shape[0], 2) or not np.isfinite(place).all():
+        raise ValueError(f"place has shape {place.shape}: a point for each node, ({W.shape[0]}, 2), is needed, without NaN.")
     (_shade if W.shape[0] > MAX_DRAWN_NODES else _draw)(W, place, labels, ax)
     ax.set(title=f"{W.shape[0]:,} nodes, {W.nnz // 2:,} edges{shown}", xticks=[], yticks=[])
     return ax
@@ -96,15 +99,16 @@ def neighborhood(W, node: int, hops: int = 2, labels=None, ids=None, most: int =
     Nodes are called by their ids and coloured by their labels, if given. If there are more than `most` nodes, nodes with fewer
     hops come first, and of a ring the nodes with the largest weights to the ring before it.
     """
-    W = sp.csr_matrix(W)
-    if not 0 <= node < W.shape[0]:
-        raise ValueError(f"node={node}: the nodes are 0 to {W.shape[0] - 1}.")
+    W = check_graph(W)
+    if not (isinstance(node, Integral) and 0 <= node < W.shape[0]):
+        raise ValueError(f"node={node!r}: the nodes are 0 to {W.shape[0] - 1}.")
+    ids = None if ids is None else one_per_node("ids", ids, W.shape[0])
     nodes, hop, parent = _rings(W, node, hops, most)
     place = _ring_places(hop, parent)
     edges = sp.triu(W[nodes][:, nodes]).tocoo()
     ax = _axes(ax)
     ax.add_collection(_lines(place, edges, 0.5 + 4.0 * edges.data / W.data.max(initial=1e-300)))
-    names = nodes if ids is None else np.asarray(ids)[nodes]
+    names = nodes if ids is None else ids[nodes]
     colours, legend = _colours(None if labels is None else one_per_node("labels", labels, W.shape[0])[nodes])
     pale = 0.5 + 0.5 * np.asarray(_rgb(colours))  # so that names can be read on them
     size, rim = np.where(hop == 0, 420, 260), np.where(hop == 0, 2.0, 0.8)
@@ -244,6 +248,7 @@ def spectral_place(W):
     The largest component fills the unit square. The next ones stand beside it, in squares with areas that are as their numbers
     of nodes.
     """
+    W = check_graph(W)
     _, component = components(W)
     sizes = np.bincount(component)
     shown = np.flatnonzero(sizes[:MAX_COMPONENTS] >= MIN_COMPONENT * W.shape[0])

@@ -12,24 +12,54 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from smoothgraph.memory import check_memory
+
+ARRAYS = {  # what a matrix of each format is made of
+    "csr": ("indptr", "indices", "data"),
+    "csc": ("indptr", "indices", "data"),
+    "bsr": ("indptr", "indices", "data"),
+    "coo": ("data",),
+    "dia": ("data", "offsets"),
+    "lil": ("rows", "data"),
+    "dok": (),
+}
+
 
 def checked_csr(A: Any, name: str) -> sp.csr_matrix:
     """A as a CSR matrix with sound arrays. It shares them with A where it can; `name` is what a message calls it."""
     if not sp.issparse(A):
+        check_unmasked(A, name, f"fill them in, with 0 where there is no entry: {name}.filled(0)")
         dense = np.asarray(A)
         check_real(dense.dtype, name)
         if dense.ndim != 2:
             raise ValueError(f"{name} has {dense.ndim} axes: a matrix has two.")
         return sp.csr_matrix(dense)
     check_structure(A, name)
-    return sp.csr_matrix(A)
+    return _plain(sp.csr_matrix(A))
+
+
+def _plain(A: sp.csr_matrix) -> sp.csr_matrix:
+    """A with no values behind its last row, and with indices of the machine's byte order, of 32 bits where they fit."""
+    count = int(A.indptr[-1])
+    kind = np.int32 if max(count, A.shape[1]) <= np.iinfo(np.int32).max else np.int64
+    if A.indices.dtype == A.indptr.dtype == kind and len(A.indices) == len(A.data) == count:
+        return A
+    plain = sp.csr_matrix(A.shape, dtype=A.dtype)
+    plain.data, plain.indices, plain.indptr = A.data[:count], A.indices[:count].astype(kind), A.indptr.astype(kind)
+    return plain
 
 
 def check_structure(A: Any, name: str) -> None:
     """Raise a ValueError if the arrays of a sparse matrix do not fit together, or are not of real numbers."""
+    for part in ARRAYS[A.format]:
+        if not isinstance(getattr(A, part, None), np.ndarray):
+            raise ValueError(f"{name} is damaged: its {part} is no array.")
     check_real(A.dtype, name)
     if len(A.shape) != 2:
         raise ValueError(f"{name} has shape {A.shape}: a matrix has two axes.")
+    if A.format != "csr":
+        remedy = "Leave out the rows that have no entries."
+        check_memory(8.0 * A.shape[0], f"The index of the {A.shape[0]} rows of {name} needs", remedy)
     if A.format in ("csr", "csc"):
         rows, columns = A.shape if A.format == "csr" else A.shape[::-1]
         _check_compressed(name, A.indptr, A.indices, A.data, rows, columns)
@@ -48,6 +78,13 @@ def check_structure(A: Any, name: str) -> None:
             _check_length(name, "data of a row", values, len(row))
             _check_range(name, "index", np.asarray(row, dtype=np.int64), A.shape[1])
     # dia and dok have no indices that compiled code follows without asking.
+
+
+def check_unmasked(A: Any, name: str, remedy: str) -> None:
+    """Raise a ValueError if A is a masked array with masked values: they would count like others."""
+    count = np.ma.count_masked(A) if isinstance(A, np.ma.MaskedArray) else 0
+    if count:
+        raise ValueError(f"{name} has masked values, {count} of {A.size}. Values are not guessed: {remedy}.")
 
 
 def check_real(dtype, name: str) -> None:

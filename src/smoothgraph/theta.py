@@ -9,10 +9,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from smoothgraph.sparse import check_real, check_unmasked
+
 BLOCK_ROWS = 1 << 16  # nodes whose distances are held in float64 at a time
 LEAST_SPREAD = (
     0.01  # mean of 1 − zⱼ/z over the first distances below which they count as tied (it is about 2/d in d dimensions)
 )
+LARGEST_PRODUCT = 1e150  # of θ and the sum of the distances of one node: the solution has its square
 ALL_ZERO = (
     "All distances in the neighbour lists are 0, and pairs at distance 0 are connected whatever θ is. Merge copies "
     "(duplicates='merge'); and if this is a matrix of distances, see that it holds distances and no mask."
@@ -59,11 +62,15 @@ def solve_one_node(z, theta: float) -> OneNode:
     >>> solution.k, solution.weights.round(3).tolist()
     (2, [0.569, 0.069, 0.0])
     """
-    z = np.asarray(z, dtype=np.float64)
+    z = _real(z).astype(np.float64)
     if z.ndim != 1 or z.size == 0 or not np.isfinite(z).all() or z.min() < 0:
         raise ValueError(f"z has shape {z.shape}: a non-empty vector of finite, non-negative squared distances is needed.")
-    if not (np.isfinite(theta) and theta > 0):
+    if not (isinstance(theta, int | float | np.number) and 0 < theta < np.inf):
         raise ValueError(f"theta={theta!r} must be a positive, finite number.")
+    if float(theta) * float(z.max()) * z.size > LARGEST_PRODUCT:
+        raise ValueError(
+            f"theta={theta!r} is too large for squared distances up to {z.max():.3g}: float64 does not hold the sums."
+        )
     # λ is counted from an offset, θz₁ of the nearest, so that small weights are no differences of large numbers: s = λ − offset
     # solves (i·s − b)(offset + s) = 1, b being the sum of the first i shifted distances.
     offset = theta * z.min()
@@ -100,7 +107,7 @@ def theta_bounds(z, k: int, theta_at: Callable[[np.ndarray, np.ndarray], np.ndar
     k : the wanted number of neighbours.
     theta_at : the θ at which the (k + 1)-th neighbour comes in, of another model than the log model.
     """
-    z = np.asarray(z)
+    z = _real(z)
     _check_lists(z, k)
     n = z.shape[0]
     node_lower, node_upper = np.full(n, np.inf), np.full(n, np.inf)
@@ -119,8 +126,13 @@ def theta_bounds(z, k: int, theta_at: Callable[[np.ndarray, np.ndarray], np.ndar
         positive = z[np.isfinite(z) & (z > 0)]
         if positive.size == 0:
             raise ValueError(ALL_ZERO)
-        scale = 1.0 / (np.sqrt(k) * positive.mean(dtype=np.float64))
+        with np.errstate(over="ignore"):
+            scale = 1.0 / (np.sqrt(k) * positive.mean(dtype=np.float64))
         lower, upper = scale / np.sqrt(2.0), scale * np.sqrt(2.0)
+    if not np.isfinite(upper):
+        raise ValueError(
+            f"Squared distances up to {z[np.isfinite(z)].max():.3g} are too small for θ to be a number: rescale them."
+        )
     node_lower[~has_lower], node_upper[~has_upper] = lower, upper
     return ThetaBounds(float(lower), float(upper), node_lower, node_upper)
 
@@ -128,7 +140,7 @@ def theta_bounds(z, k: int, theta_at: Callable[[np.ndarray, np.ndarray], np.ndar
 def theta_for_degree(z, k: int) -> float:
     """A θ for which the graph has about k neighbours per node: the geometric mean of the two bounds, as in the paper."""
     bounds = theta_bounds(z, k)
-    return float(np.sqrt(bounds.lower * bounds.upper))
+    return float(np.sqrt(bounds.lower) * np.sqrt(bounds.upper))
 
 
 def node_thetas(z, k: int) -> np.ndarray:
@@ -139,6 +151,7 @@ def node_thetas(z, k: int) -> np.ndarray:
     distance that is not 0 in place of the k-th and (k + 1)-th, and one that has no such distance the geometric mean of
     the others' θᵢ. So every θᵢ is positive and finite, and changes with the scale of the node's distances alone.
     """
+    z = _real(z)
     _check_lists(z, k)
     logs = np.empty(z.shape[0])
     for begin in range(0, z.shape[0], BLOCK_ROWS):
@@ -166,8 +179,18 @@ def _or_inf(theta):
     return np.where(np.isnan(theta), np.inf, theta)
 
 
+def _real(z):
+    """z as an array of real numbers."""
+    check_unmasked(z, "z", "fill them in, with inf where there is no entry")
+    z = np.asarray(z)
+    check_real(z.dtype, "z")
+    return z if z.dtype in (np.float32, np.float64) else z.astype(np.float64)
+
+
 def _check_lists(z, k):
     if z.ndim != 2 or z.size == 0:
         raise ValueError(f"The distances have shape {z.shape}: an array (n, K) is needed.")
-    if not 1 <= k <= z.shape[1]:
-        raise ValueError(f"k={k} must be from 1 to the length of the neighbour lists, which is {z.shape[1]}.")
+    if not (isinstance(k, int | np.integer) and 1 <= k <= z.shape[1]):
+        raise ValueError(f"k={k!r} must be an integer from 1 to the length of the neighbour lists, which is {z.shape[1]}.")
+    if not (z[:, 0].min() >= 0 and (z[:, 1:] >= z[:, :-1]).all()):  # comparisons with NaN are false
+        raise ValueError("The squared distances in a row must be at least 0 and ascend: sort them, z.sort(axis=1).")

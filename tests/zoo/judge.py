@@ -105,7 +105,7 @@ def _judge_copies(learner, X, graph, verdict):
     true = first_rows(X) if learner.metric == "euclidean" else copy_of
     if not np.array_equal(copy_of, true):
         verdict.wrong.append(f"{np.count_nonzero(copy_of != true)} rows are not the copies that copy_of_ says")
-    if learner.metric == "precomputed" and np.any(np.asarray(X)[copies, copy_of[copies]] != 0.0):
+    if learner.metric == "precomputed_squared" and np.any(np.asarray(X)[copies, copy_of[copies]] != 0.0):
         verdict.wrong.append("rows that are not at distance 0 are taken for copies")
     rows = graph[copies]
     one_edge = np.array_equal(np.diff(rows.indptr), np.ones(copies.size)) and np.array_equal(rows.indices, copy_of[copies])
@@ -210,7 +210,7 @@ class Rows:
         X = X.toarray() if sp.issparse(X) else np.asarray(X)
         small = X.dtype.kind in "biu" or X.dtype.itemsize < 8
         unit = 0.5 * float(np.finfo(np.float32 if small else np.float64).eps)
-        if metric == "precomputed":
+        if metric == "precomputed_squared":
             return cls(X[np.ix_(first, first)].astype(np.float64), True, 0, unit)
         X = X[first].astype(np.float64)
         if metric == "cosine":

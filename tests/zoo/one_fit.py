@@ -111,7 +111,7 @@ def warm_up(X, parameters) -> None:
     """A small fit of the same kind, so that what is compiled, or read from where it was, is not counted."""
     small = np.random.default_rng(0).normal(size=(80, 4)).astype(np.float32 if X.dtype.itemsize < 8 else np.float64)
     small = sp.csr_matrix(small) if sp.issparse(X) else small
-    if parameters.get("metric") == "precomputed":
+    if parameters.get("metric") == "precomputed_squared":
         small = ((small[:, None] - small[None]) ** 2).sum(axis=2)
     fit(small, {**parameters, "n_neighbors": 5})
 

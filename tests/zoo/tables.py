@@ -164,7 +164,7 @@ GENERATED = [
     Table("some-equal", "generated", nasties.some_equal, FIVE),
     Table("eye", "generated", partial(np.eye, 64), FIVE),
     Table("dead-sensors", "generated", nasties.dead_sensors, FIVE),
-    Table("mask", "generated", nasties.mask_as_distances, {"metric": "precomputed", **FIVE}),
+    Table("mask", "generated", nasties.mask_as_distances, {"metric": "precomputed_squared", **FIVE}),
     Table("one-far-sample", "generated", nasties.one_far_sample),
     Table("tiny-80", "generated", partial(nasties.normal, 200, 5, 1e-80)),
     Table("tiny-150", "generated", partial(nasties.normal, 200, 5, 1e-150)),

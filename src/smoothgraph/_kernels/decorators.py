@@ -6,6 +6,14 @@
 
 from numba import njit
 
+from smoothgraph._kernels.cache import with_cache
+
 SUM_FREELY = {"reassoc", "contract", "nsz"}  # what SIMD sums need; infinities and NaN keep their meaning
-compiled = njit(cache=True, error_model="numpy", fastmath=SUM_FREELY, nogil=True)
-exact = njit(cache=True, error_model="numpy", nogil=True)
+
+
+def compiled(function):
+    return with_cache(njit(error_model="numpy", fastmath=SUM_FREELY, nogil=True)(function))
+
+
+def exact(function):
+    return with_cache(njit(error_model="numpy", nogil=True)(function))

@@ -4,11 +4,27 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer.core import TyperGroup
+
+from smoothgraph.memory import bytes_of
 
 NOT_CONVERGED = 3  # exit code: the result was written, but a tolerance or the wanted number of neighbours was missed
 
+
+class Commands(TyperGroup):
+    """The commands; an error of any of them reaches the caller, where typer would only say "Aborted." of some."""
+
+    def invoke(self, ctx):
+        """Run a command."""
+        try:
+            return super().invoke(ctx)
+        except EOFError as error:
+            raise ValueError(f"A file ends too early ({str(error) or 'nothing is left to read'}). Is it complete?") from error
+
+
 app = typer.Typer(
     name="smoothgraph",
+    cls=Commands,
     no_args_is_help=True,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
@@ -20,6 +36,12 @@ app = typer.Typer(
 
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, for scripts.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors (and JSON).")]
+MaxMemory = Annotated[
+    float | None,
+    typer.Option(
+        parser=bytes_of, metavar="SIZE", help="Refuse files that need more memory, such as 4GB; by default what there is."
+    ),
+]
 GraphFile = Annotated[Path, typer.Argument(metavar="GRAPH", help="A graph: npz, parquet, csv, graphml, h5ad or mtx.")]
 
 
@@ -27,7 +49,7 @@ def _version(wanted: bool) -> None:
     if wanted:
         import smoothgraph
 
-        typer.echo(smoothgraph.__version__)
+        print(smoothgraph.__version__)
         raise typer.Exit
 
 

@@ -10,7 +10,9 @@ from smoothgraph.cli.app import Json, Quiet, app
 
 @app.command()
 def datasets(
-    name: Annotated[str | None, typer.Argument(help="A data set to write to a file; all are listed without it.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="A data set to write to a file; all are listed without it.")
+    ] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="The file to write; NAME.npz if not given.")] = None,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -24,6 +26,7 @@ def datasets(
     """
     from smoothgraph import datasets as sets
     from smoothgraph.cli.report import show
+    from smoothgraph.files import check_target
 
     entries = {entry.name: entry for entry in sets.list_datasets()}
     facts: dict[str, Any]
@@ -40,6 +43,7 @@ def datasets(
     path = Path(f"{name}.npz") if output is None else output
     if path.suffix != ".npz":
         raise ValueError(f"{path}: data sets are written as .npz.")
+    check_target(path)
     loaded = getattr(sets, name)()
     arrays = {"X": loaded.X, "y": loaded.y, "names": loaded.names}
     arrays = {key: values for key, values in arrays.items() if values is not None}

@@ -5,39 +5,54 @@ from typing import Annotated, Literal
 
 import typer
 
-from smoothgraph.cli.app import GraphFile, Json, Quiet, app
+from smoothgraph.cli.app import GraphFile, Json, MaxMemory, Quiet, app
 
 Kind = Literal["overview", "graph", "neighbor-counts", "weights", "classes", "neighborhood"]
 
 
 @app.command()
-def info(graph: GraphFile, as_json: Json = False, quiet: Quiet = False) -> None:
+def info(graph: GraphFile, max_memory: MaxMemory = None, as_json: Json = False, quiet: Quiet = False) -> None:
     """Say what is in a graph file, and how it was learned.
 
     \b
     smoothgraph info graph.npz
     smoothgraph info graph.parquet --json
     """
-    from smoothgraph.cli.report import facts_of, learned, seen, show
+    from smoothgraph.cli.report import facts_of, say, seen, show
     from smoothgraph.io.graphs import read_graph
 
-    stored = read_graph(graph)
+    stored = read_graph(graph, max_memory=max_memory)
     facts = facts_of(stored.W)
     show(facts | {"metadata": stored.metadata, "has_ids": stored.ids is not None}, seen(facts), as_json=as_json, quiet=quiet)
     if as_json or quiet:
         return
     if stored.ids is not None:
-        typer.echo(f"\n  ids such as {', '.join(map(str, stored.ids[:5]))}")
+        print()
+        say(f"  ids such as {', '.join(map(str, stored.ids[:5]))}")
     if "parameters" in stored.metadata:
-        typer.echo(f"\n  learned by smoothgraph {stored.metadata['smoothgraph']}:\n")
-        parameters = stored.metadata["parameters"] | stored.metadata["model_parameters"]
+        print()
+        _show_how(stored.metadata)
+
+
+def _show_how(metadata) -> None:
+    """How a graph was learned, as its file says: the file may say anything, or miss something."""
+    from smoothgraph.cli.report import learned, say, show
+
+    try:
+        parameters = metadata["parameters"] | metadata["model_parameters"]
         text = ", ".join(f"{name}={value}" for name, value in parameters.items() if value is not None)
-        _, _, *how = learned(stored.metadata)  # the numbers of nodes and edges are shown already
-        show({}, [*how, ("parameters", text)], as_json=False, quiet=False)
+        _, _, *how = learned(metadata)  # the numbers of nodes and edges are shown already
+        heading = f"  learned by smoothgraph {metadata['smoothgraph']}:"
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+        say(f"  how it was learned cannot be told: its metadata are not as learn writes them ({type(error).__name__}: {error})")
+        return
+    say(heading)
+    print()
+    show({}, [*how, ("parameters", text)], as_json=False, quiet=False)
 
 
 @app.command()
-def compare(a: GraphFile, b: GraphFile, as_json: Json = False, quiet: Quiet = False) -> None:
+def compare(a: GraphFile, b: GraphFile, max_memory: MaxMemory = None, as_json: Json = False, quiet: Quiet = False) -> None:
     """Compare two graphs on the same nodes; nodes are matched by their ids if both files have them.
 
     \b
@@ -48,7 +63,7 @@ def compare(a: GraphFile, b: GraphFile, as_json: Json = False, quiet: Quiet = Fa
     from smoothgraph.cli.report import compared, differences, show
     from smoothgraph.io.graphs import read_graph
 
-    A, B = read_graph(a), read_graph(b)
+    A, B = read_graph(a, max_memory=max_memory), read_graph(b, max_memory=max_memory)
     if A.W.shape != B.W.shape:
         raise ValueError(f"{a} has {A.W.shape[0]:,} nodes, {b} has {B.W.shape[0]:,}: they are not graphs on the same nodes.")
     other = B.W
@@ -67,7 +82,10 @@ def compare(a: GraphFile, b: GraphFile, as_json: Json = False, quiet: Quiet = Fa
 @app.command()
 def convert(
     graph: GraphFile,
-    output: Annotated[Path, typer.Argument(help="The new file: .npz, .parquet, .csv, .graphml, .h5ad.", show_default=False)],
+    output: Annotated[
+        Path, typer.Argument(metavar="OUTPUT", help="The new file: .npz, .parquet, .csv, .graphml, .h5ad.", show_default=False)
+    ],
+    max_memory: MaxMemory = None,
     quiet: Quiet = False,
 ) -> None:
     """Write a graph in another format, with its ids, labels and metadata as far as the format has a place for them.
@@ -75,13 +93,16 @@ def convert(
     \b
     smoothgraph convert graph.npz graph.graphml
     """
+    from smoothgraph.cli.report import say
+    from smoothgraph.files import check_output
     from smoothgraph.io.graphs import check_graph_path, read_graph, write_graph
 
     check_graph_path(output)
-    stored = read_graph(graph)
+    check_output(output, [graph])
+    stored = read_graph(graph, max_memory=max_memory)
     write_graph(output, stored.W, ids=stored.ids, labels=stored.labels, metadata=stored.metadata)
     if not quiet:
-        typer.echo(f"Wrote {output}: {stored.W.shape[0]:,} nodes, {stored.W.nnz // 2:,} edges.")
+        say(f"Wrote {output}: {stored.W.shape[0]:,} nodes, {stored.W.nnz // 2:,} edges.")
 
 
 @app.command()
@@ -91,6 +112,7 @@ def plot(
     kind: Annotated[Kind, typer.Option(help="What to draw; classes needs labels, neighborhood needs --node.")] = "overview",
     node: Annotated[str | None, typer.Option(help="The node of a neighborhood: its id, or its number.")] = None,
     hops: Annotated[int, typer.Option(help="Largest number of hops from the node of a neighborhood.", min=1)] = 2,
+    max_memory: MaxMemory = None,
     quiet: Quiet = False,
 ) -> None:
     """Draw a graph over its spectral embedding, its numbers of neighbours, weights or classes, or the nodes around one node.
@@ -99,19 +121,22 @@ def plot(
     smoothgraph plot graph.npz
     smoothgraph plot graph.npz --kind neighborhood --node 17 -o around17.pdf
     """
-    from smoothgraph.cli.report import Progress, save_figure
+    from smoothgraph.cli.report import Progress, check_picture_path, save_figure, say
+    from smoothgraph.files import check_output
     from smoothgraph.io.graphs import read_graph
     from smoothgraph.optional import need
 
     need("matplotlib", "smoothgraph[plot]").use("Agg")
     output = graph.with_suffix(".png") if output is None else output
+    check_picture_path(output)
+    check_output(output, [graph])
     with Progress(quiet) as progress:
         progress("read", "")
-        stored = read_graph(graph)
+        stored = read_graph(graph, max_memory=max_memory)
         progress("draw", "")
         save_figure(_picture(stored, kind, node, hops), output)
     if not quiet:
-        typer.echo(f"Wrote {output}.")
+        say(f"Wrote {output}.")
 
 
 def _picture(stored, kind, node, hops):

@@ -6,7 +6,8 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from smoothgraph.cli.app import NOT_CONVERGED, Json, Quiet, app
+from smoothgraph.cli.app import NOT_CONVERGED, Json, MaxMemory, Quiet, app
+from smoothgraph.files import check_output, suffix
 
 
 def _table(text: str) -> Any:
@@ -22,17 +23,19 @@ Data = Annotated[
     Path, typer.Argument(metavar="DATA", help="Samples in rows: csv, tsv, parquet, arrow, npy, npz, h5ad, mtx, libsvm or idx.")
 ]
 Columns = Annotated[str | None, _table("Columns to use, such as a,b,c; by default all except ids and labels.")]
+Exclude = Annotated[str | None, _table("Columns to leave out, such as a,b,c.")]
 IdColumn = Annotated[str | None, _table("Column that names the rows; the graph file keeps the names.")]
 LabelColumn = Annotated[str | None, _table("Column with the class of each row; the graph file keeps it for pictures.")]
 Key = Annotated[str | None, _table("Layer or obsm of an h5ad, or array of an npz.")]
 Missing = Annotated[Literal["error", "drop"], _table("What missing values do: end with an error, or drop their rows.")]
+Encoding = Annotated[str | None, _table("Encoding of a text table, such as latin-1; by default UTF-8.")]
 Standardize = Annotated[
     Literal["none", "standard", "robust"],
     _table("Give columns the same scale: by mean and standard deviation, or by median and interquartile range."),
 ]
 # A shell completes these words, and any other word is refused before a file is read.
 Model = Literal["log", "l2", "hard", "soft", "knn", "knn-gaussian", "knn-self-tuning"]
-Metric = Literal["euclidean", "cosine", "precomputed"]
+Metric = Literal["euclidean", "cosine", "precomputed", "precomputed_squared"]
 Search = Literal["auto", "exact", "approximate", "all"]
 Duplicates = Literal["merge", "keep"]
 MODEL_OPTIONS = "mu", "projection", "sigma", "mutual"  # the options that are parameters of models, not of the learner
@@ -42,29 +45,40 @@ MODEL_OPTIONS = "mu", "projection", "sigma", "mutual"  # the options that are pa
 def learn(
     context: typer.Context,
     data: Data,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The graph: .npz, .parquet, .csv, .graphml or .h5ad.")],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="The graph: .npz, .parquet, .csv, .graphml or .h5ad.")
+    ] = None,
+    add: Annotated[
+        bool, typer.Option("--add", help="Add the graph to DATA itself, an h5ad, in the place of --output.")
+    ] = False,
+    key_added: Annotated[
+        str | None, typer.Option(help="Name of the graph in an h5ad, as in scanpy: KEY_connectivities; default neighbors.")
+    ] = None,
     columns: Columns = None,
+    exclude: Exclude = None,
     id_column: IdColumn = None,
     label_column: LabelColumn = None,
     key: Key = None,
     missing: Missing = "error",
+    encoding: Encoding = None,
+    max_memory: MaxMemory = None,
     standardize: Standardize = "none",
     n_neighbors: Annotated[int, _parameter("Wanted mean number of neighbours.", "--n-neighbors", "-k")] = 15,
-    model: Annotated[Model, _parameter("What to learn; knn… are nearest-neighbour graphs, for comparison.")] = "log",
-    metric: Annotated[Metric, _parameter("precomputed: DATA holds squared distances.")] = "euclidean",
+    model: Annotated[Model, _parameter("What to learn; the knn ones are nearest-neighbour graphs, for comparison.")] = "log",
+    metric: Annotated[Metric, _parameter("precomputed: DATA holds distances, or precomputed_squared: squares.")] = "euclidean",
     neighbors: Annotated[Search, _parameter("How to find neighbours; all: every pair of samples is an allowed edge.")] = "auto",
     oversampling: Annotated[float, _parameter("The first neighbour lists have this many times n_neighbors entries.")] = 2,
     duplicates: Annotated[
         Duplicates, _parameter("Rows that are equal: one node with its copies hung on it, or all.")
     ] = "merge",
     locality: Annotated[
-        float | None, _parameter("From 0 (one θ for all nodes) to 1 (a θ for each node, even degrees).")
+        float | None, _parameter("From 0 (one theta for all nodes) to 1 (one for each node, even degrees).")
     ] = None,
     complete: Annotated[bool, _parameter("Make neighbour lists longer until the graph is proven optimal.")] = True,
     connect: Annotated[bool | None, _parameter("Connect the components of the graph by bridges.")] = None,
-    theta: Annotated[float | None, _parameter("Set θ by hand.")] = None,
-    alpha: Annotated[float | None, _parameter("The paper's α, together with --beta (for the model l2: alone).")] = None,
-    beta: Annotated[float | None, _parameter("The paper's β, together with --alpha.")] = None,
+    theta: Annotated[float | None, _parameter("Set theta by hand.")] = None,
+    alpha: Annotated[float | None, _parameter("The paper's alpha, together with --beta (for the model l2: alone).")] = None,
+    beta: Annotated[float | None, _parameter("The paper's beta, together with --alpha.")] = None,
     tol: Annotated[float, _parameter("Relative duality gap at which the solver stops.")] = 1e-6,
     max_iter: Annotated[int, _parameter("Largest number of rounds of a solve.")] = 1000,
     max_weight: Annotated[float | None, _parameter("Largest weight of an edge.")] = None,
@@ -72,7 +86,7 @@ def learn(
     prior_strength: Annotated[float | None, _parameter("How strongly it stays near to the prior; needed with --prior.")] = None,
     mu: Annotated[float | None, _parameter("Price of degrees below 1, for the model soft.")] = None,
     projection: Annotated[int | None, _parameter("Number of features to project to, for the models hard and soft.")] = None,
-    sigma: Annotated[float | None, _parameter("Width σ, for the model knn-gaussian.")] = None,
+    sigma: Annotated[float | None, _parameter("Width sigma, for the model knn-gaussian.")] = None,
     mutual: Annotated[bool, _parameter("Keep an edge only if each end lists the other, for the knn models.")] = False,
     scale: Annotated[str | None, _parameter("Scale of the weights: a number, 'sum' or 'laplacian'.")] = None,
     random_state: Annotated[int | None, _parameter("Seed of the approximate search and of --projection.")] = None,
@@ -86,7 +100,8 @@ def learn(
     smoothgraph learn data.csv -k 10 -o graph.npz
     smoothgraph learn iris.csv --id-column plant --label-column species -o iris.graphml
     smoothgraph learn houses.csv --standardize robust -o houses.npz
-    smoothgraph learn cells.h5ad --key X_pca -k 15 -o graph.h5ad
+    smoothgraph learn cells.h5ad --key X_pca -k 15 -o cells_with_graph.h5ad
+    smoothgraph learn cells.h5ad --key X_pca --add --key-added learned
     smoothgraph learn big.npy -k 5 --neighbors approximate --random-state 0 -o graph.parquet --json
     """
     from smoothgraph.cli.report import Progress, learned, show
@@ -100,28 +115,80 @@ def learn(
 
 def _learn(options: dict[str, Any], progress) -> tuple[dict[str, Any], bool]:
     """Read, learn, write: (metadata of the graph, whether the tolerance or the number of neighbours was missed)."""
-    from smoothgraph.io.graphs import check_graph_path, graph_metadata, write_graph
+    from smoothgraph.files import existing
+    from smoothgraph.io.graphs import check_graph_path, graph_metadata
+    from smoothgraph.io.tables import source_of
 
-    data, output = options["data"], options["output"]
+    data, output = options["data"], _output(options)
     check_graph_path(output)
+    if options["prior"] is not None:
+        existing(options["prior"])  # before the table is read, which may take long
     progress("read", "")
     table = _read(options)
-    progress("read", f"{table.X.shape[0]:,} samples × {table.X.shape[1]:,} features from {data.name}")
+    progress("read", _what_was_read(table, data))
+    if table.n_dropped and suffix(output) == suffix(data) == ".h5ad":
+        raise ValueError(
+            f"{table.n_dropped} cells of {data} were dropped, but a graph in an h5ad is one of all its cells: leave them out "
+            "of the file first, or write the graph to an .npz."
+        )
+    source = source_of(data, table, options["key"])
     learner, missed = _fit(_samples(table, options), options, progress)
-    metadata = graph_metadata(learner) | {"standardize": options["standardize"]}
+    metadata = graph_metadata(learner) | {"standardize": options["standardize"], "source": source}
+    if options["label_column"] is not None:
+        metadata["label_column"] = options["label_column"]
     progress("write", "")
-    write_graph(output, learner.graph_, ids=table.ids, labels=table.labels, metadata=metadata)
+    _write(output, learner, table, metadata, options)
     progress("write", f"{output}, {output.stat().st_size / 1e6:,.2f} MB")
     return metadata, missed
+
+
+def _output(options: dict[str, Any]) -> Path:
+    """The file to write: --output, or DATA itself with --add. An output never replaces an input in any other way."""
+    data, output = options["data"], options["output"]
+    if options["add"]:
+        if output is not None or suffix(data) != ".h5ad":
+            wrong = f"--output {output} was given too" if output is not None else f"{data} is none"
+            raise ValueError(f"--add puts the graph into DATA, which must be an h5ad, and nowhere else: {wrong}.")
+        return data
+    if output is None:
+        more = ", or --add to put the graph into DATA" if suffix(data) == ".h5ad" else ""
+        raise typer.BadParameter(f"name the file to write{more}.", param_hint="--output")
+    if options["key_added"] is not None and suffix(output) != ".h5ad":
+        raise ValueError(f"--key-added {options['key_added']} is for an h5ad, and {output} is none: leave it out.")
+    check_output(output, [data, options["prior"]])
+    return output
+
+
+def _write(output, learner, table, metadata, options: dict[str, Any]) -> None:
+    """Write the graph; that of an h5ad goes, in an h5ad, into a copy of what was read."""
+    if suffix(output) != ".h5ad":
+        from smoothgraph.io.graphs import write_graph
+
+        write_graph(output, learner.graph_, ids=table.ids, labels=table.labels, metadata=metadata)
+        return
+    from smoothgraph.io.anndata import write_learned_h5ad
+
+    source = options["data"] if suffix(options["data"]) == ".h5ad" else None
+    how = {"source": source, "key_added": options["key_added"], "key": options["key"]}
+    write_learned_h5ad(output, learner, table, metadata, **how)
 
 
 def _read(options: dict[str, Any]):
     """The table that DATA and the options of "The table" ask for, as it is in the file."""
     from smoothgraph.io.tables import read_table
 
-    columns = None if options["columns"] is None else options["columns"].split(",")
-    others = {name: options[name] for name in ("id_column", "label_column", "key", "missing")}
-    return read_table(options["data"], columns=columns, **others)
+    chosen: dict[str, Any] = {
+        name: text and text.split(",") for name, text in options.items() if name in ("columns", "exclude")
+    }
+    others = {name: options[name] for name in ("id_column", "label_column", "key", "missing", "encoding", "max_memory")}
+    return read_table(options["data"], **chosen, **others)
+
+
+def _what_was_read(table, data: Path) -> str:
+    """The size of the table, how its text was understood, and how many rows are not in it."""
+    text = f"{table.X.shape[0]:,} samples × {table.X.shape[1]:,} features from {data.name}"
+    text += f" ({table.read_as})" if table.read_as else ""
+    return text + (f"; {table.n_dropped:,} rows with missing values dropped" if table.n_dropped else "")
 
 
 def _samples(table, options: dict[str, Any]):
@@ -147,11 +214,10 @@ def _standardized(X, how: str, metric: str):
     from sklearn.preprocessing import StandardScaler
 
     from smoothgraph._checks import float_type
+    from smoothgraph.distances import MATRICES
 
-    if metric == "precomputed":
-        raise ValueError(
-            f"--standardize {how} does not apply to --metric precomputed, where DATA holds distances: leave it out."
-        )
+    if metric in MATRICES:
+        raise ValueError(f"--standardize {how} does not apply to --metric {metric}, where DATA holds distances: leave it out.")
     X = X.astype(float_type(X), copy=False)
     standard = StandardScaler(with_mean=not issparse(X)).fit(X)
     if how == "standard":
@@ -166,16 +232,23 @@ def _standardized(X, how: str, metric: str):
 def _fit(X, options: dict[str, Any], progress):
     """(a fitted learner, whether it missed its tolerance): options that are not among the given ones keep their defaults."""
     from smoothgraph.io.graphs import read_graph
+    from smoothgraph.io.npy import check_unchanged
     from smoothgraph.learner import GraphLearner
 
     parameters = {name: options[name] for name in GraphLearner().get_params(deep=False) if name in options}
     if "model" in parameters:
         parameters["model"] = _model(options)
     if parameters.get("prior") is not None:
-        parameters["prior"] = read_graph(parameters["prior"]).W
+        parameters["prior"] = read_graph(parameters["prior"], max_memory=options["max_memory"]).W
     if "scale" in parameters:
         parameters["scale"] = _number_or_text(parameters["scale"])
-    return progress.watch(lambda: GraphLearner(**parameters, verbose=progress).fit(X))
+
+    def told(stage: str, text: str) -> None:
+        check_unchanged(X)  # a file that is mapped and became shorter would end the process in this stage
+        progress(stage, text)
+
+    told("check", "")
+    return progress.watch(lambda: GraphLearner(**parameters, verbose=told).fit(X))
 
 
 def _model(options: dict[str, Any]):
@@ -196,7 +269,9 @@ def _number_or_text(text: str | None) -> float | str | None:
 
 @app.command()
 def demo(
-    data: Annotated[Path | None, typer.Argument(help="A table of your own; the digits of scikit-learn if not given.")] = None,
+    data: Annotated[
+        Path | None, typer.Argument(metavar="DATA", help="A table of your own; the digits of scikit-learn if not given.")
+    ] = None,
     n_neighbors: Annotated[int, typer.Option("--n-neighbors", "-k", help="Wanted mean number of neighbours.")] = 15,
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder to write to.")] = Path("demo_output"),
 ) -> None:
@@ -207,9 +282,10 @@ def demo(
     smoothgraph demo samples.csv -k 5
     """
     from smoothgraph import plots
-    from smoothgraph.cli.report import Progress, learned, save_figure, show
+    from smoothgraph.cli.report import Progress, learned, save_figure, say, show
     from smoothgraph.io.graphs import graph_metadata, write_graph
-    from smoothgraph.io.tables import Table, read_table
+    from smoothgraph.io.samples import Table
+    from smoothgraph.io.tables import read_table
     from smoothgraph.optional import need
 
     need("matplotlib", "smoothgraph[plot]").use("Agg")
@@ -222,15 +298,30 @@ def demo(
             table = Table(digits.data, None, digits.target)
         else:
             table = read_table(data)
+        graph, picture = _demo_files(output, data)
         learner, missed = _fit(table.X, {"n_neighbors": n_neighbors}, progress)
         metadata = graph_metadata(learner)
         progress("draw", "")
-        output.mkdir(parents=True, exist_ok=True)
-        write_graph(output / "graph.npz", learner.graph_, ids=table.ids, labels=table.labels, metadata=metadata)
-        save_figure(plots.overview(learner.graph_, table.labels), output / "graph.png")
-    typer.echo()
+        write_graph(graph, learner.graph_, ids=table.ids, labels=table.labels, metadata=metadata)
+        save_figure(plots.overview(learner.graph_, table.labels), picture)
+    print()
     show(metadata, learned(metadata), as_json=False, quiet=False)
-    typer.echo(f"\nWrote {output / 'graph.npz'} and {output / 'graph.png'}.")
-    typer.echo("Your own file:  smoothgraph learn samples.csv -k 10 -o graph.npz   (or make demo DATA=samples.csv K=10)")
+    print()
+    say(f"Wrote {graph} and {picture}.")
+    say("Your own file:  smoothgraph learn samples.csv -k 10 -o graph.npz   (or make demo DATA=samples.csv K=10)")
     if missed:
         raise typer.Exit(NOT_CONVERGED)
+
+
+def _demo_files(folder: Path, data: Path | None) -> tuple[Path, Path]:
+    """The graph and the picture in a folder, which is made; an error if they cannot be written there."""
+    from smoothgraph.files import check_output, check_target
+
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"{folder} is a file: name a folder to write to.")
+    folder.mkdir(parents=True, exist_ok=True)
+    graph, picture = folder / "graph.npz", folder / "graph.png"
+    for path in (graph, picture):
+        check_target(path)
+        check_output(path, [data])
+    return graph, picture

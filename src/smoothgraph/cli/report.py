@@ -4,6 +4,7 @@ In: messages of the learner, stage by stage; metadata of graphs. Out: lines and 
 """
 
 import json
+import math
 import sys
 import time
 import warnings
@@ -15,7 +16,10 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from smoothgraph.messages import one_line, printable
+
 REDRAWS = 4  # of the status, per second: enough to see that work goes on
+MAX_COLUMNS = 20  # names of columns that are shown
 PIPE_WIDTH = 200  # letters in a line of a table, where the output is no terminal and so has no width of its own
 
 
@@ -42,23 +46,26 @@ class Progress:
             self.stage, self.stage_begin = stage, time.perf_counter()
         self.text = text
         if text:
-            line = Text(f"{time.perf_counter() - self.begin:8.2f} s  {stage:10}  {text}")
+            line = Text(f"{time.perf_counter() - self.begin:8.2f} s  {stage:10}  {printable(text)}")
             self.console.print(line, soft_wrap=True)
 
     def watch(self, work: Callable[[], Any]) -> tuple[Any, bool]:
         """(what `work` returns, whether it warned that it did not converge). Its warnings are shown as lines."""
         from sklearn.exceptions import ConvergenceWarning
 
-        with warnings.catch_warnings(record=True) as caught:
+        from smoothgraph._kernels import cache
+
+        with warnings.catch_warnings(record=True) as caught, cache.listening(lambda text: self(self.stage, text)):
             warnings.simplefilter("always")
             result = work()
         for warning in caught:
-            self.console.print(Text(f"warning: {warning.message}", style="yellow"), soft_wrap=True)
+            self.console.print(Text(f"warning: {one_line(str(warning.message))}", style="yellow"), soft_wrap=True)
         return result, any(issubclass(warning.category, ConvergenceWarning) for warning in caught)
 
     def _status(self) -> Text:
         now, self.turns = time.perf_counter(), self.turns + 1
-        mark = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"[self.turns % 10]
+        marks = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏" if self.console.encoding.startswith("utf") else "|/-\\"
+        mark = marks[self.turns % len(marks)]
         status = f"{now - self.begin:8.1f} s  {self.stage:10}  {mark} {now - self.stage_begin:.1f} s in this stage"
         return Text(status, style="cyan", no_wrap=True, overflow="ellipsis")
 
@@ -66,15 +73,41 @@ class Progress:
 def show(facts: dict[str, Any], lines, *, as_json: bool, quiet: bool) -> None:
     """Print the facts as JSON, or the lines (name, value) as a table, or nothing."""
     if as_json:
-        print(json.dumps(facts, indent=2, ensure_ascii=False))
+        print(_as_json(facts))
     elif not quiet:
         table = Table(show_header=False, box=None, pad_edge=False, padding=(0, 2, 0, 2))
         table.add_column(style="bold", no_wrap=True)
         table.add_column(overflow="fold")
         for name, value in lines:
-            table.add_row(name, Text(value))
+            table.add_row(Text(printable(name)), Text(printable(value)))
         width = None if sys.stdout.isatty() else PIPE_WIDTH
         Console(highlight=False, width=width).print(table)
+
+
+def say(text: str) -> None:
+    """Print a line, without control characters that came from a file or from its name."""
+    print(printable(text))
+
+
+def _as_json(facts) -> str:
+    """JSON that any reader takes, and that does nothing to a terminal: letters as they are if the output can have them."""
+    text = json.dumps(_finite(facts), indent=2, ensure_ascii=False)
+    try:
+        text.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:
+        is_fit = False
+    else:
+        is_fit = text.replace("\n", "").isprintable()
+    return text if is_fit else json.dumps(_finite(facts), indent=2)
+
+
+def _finite(value):
+    """The value with None in place of infinities and NaN, which JSON does not have."""
+    if isinstance(value, dict):
+        return {key: _finite(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(one) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def learned(metadata: dict[str, Any]):
@@ -93,9 +126,27 @@ def learned(metadata: dict[str, Any]):
     if "gap" in metadata:  # else it is a nearest-neighbour graph
         yield from _proof(metadata)
     yield "connected components", f"{metadata['n_components']:,}" + (f" (connected by {bridges:,} bridges)" if bridges else "")
+    if "source" in metadata:
+        yield from came_from(metadata["source"])
     if metadata.get("standardize", "none") != "none":
-        yield "columns", f"standardised ({metadata['standardize']})"
+        yield "scale of columns", f"standardised ({metadata['standardize']})"
     yield "seconds", ", ".join(f"{stage} {seconds:.3f}" for stage, seconds in metadata["seconds"].items())
+
+
+def came_from(source: dict[str, Any]):
+    """The table that a graph was learned from, as lines (name, value)."""
+    dropped = source["rows_dropped"]
+    yield (
+        "table",
+        f"{source['file']}, {source['bytes']:,} bytes, of {source['modified']}"
+        + (f" ({source['read_as']})" if "read_as" in source else ""),
+    )
+    yield "rows", f"{source['rows_used']:,} of {source['rows']:,}" + (f" ({dropped:,} had missing values)" if dropped else "")
+    names = source.get("columns", [])
+    shown = ", ".join(names[:MAX_COLUMNS]) + (", …" if len(names) > MAX_COLUMNS else "")
+    yield "columns", f"{source['n_columns']:,}" + (f": {shown}" if names else "")
+    if "key" in source:
+        yield "array", source["key"]
 
 
 def _distinct(metadata):
@@ -176,14 +227,22 @@ def compared(facts: dict[str, Any]):
     yield "largest difference", f"{facts['largest_difference']:.3e}"
 
 
+def check_picture_path(path) -> None:
+    """Raise the error that `save_figure` would end in for this path; to be called before the work is done."""
+    from smoothgraph.files import check_target
+    from smoothgraph.optional import need
+
+    kinds = need("matplotlib.backend_bases", "smoothgraph[plot]").FigureCanvasBase.get_supported_filetypes()
+    if path.suffix.lower().lstrip(".") not in kinds:
+        raise ValueError(f"{path} does not say what kind of picture to write: end its name in .{', .'.join(sorted(kinds))}.")
+    check_target(path)
+
+
 def save_figure(figure, path) -> None:
     """Write a figure to a file, which is complete or not there, and close the figure."""
     from smoothgraph.files import replacing
     from smoothgraph.optional import need
 
-    kinds = figure.canvas.get_supported_filetypes()
-    if path.suffix.lower().lstrip(".") not in kinds:
-        raise ValueError(f"{path} does not say what kind of picture to write: end its name in .{', .'.join(sorted(kinds))}.")
     with replacing(path) as unfinished:
         figure.savefig(unfinished, dpi=130)
     need("matplotlib.pyplot", "smoothgraph[plot]").close(figure)

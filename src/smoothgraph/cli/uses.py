@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from smoothgraph.cli.app import NOT_CONVERGED, GraphFile, Json, Quiet, app
+from smoothgraph.cli.app import NOT_CONVERGED, GraphFile, Json, MaxMemory, Quiet, app
 
 
 @app.command()
@@ -15,6 +15,7 @@ def propagate(
     output: Annotated[Path, typer.Option("--output", "-o", help="Labels of all nodes: .csv or .parquet.")],
     id_column: Annotated[str, typer.Option(help="Column of LABELS with the ids of nodes, or their numbers from 0 on.")] = "id",
     label_column: Annotated[str, typer.Option(help="Column of LABELS with the labels; an empty entry is no label.")] = "label",
+    max_memory: MaxMemory = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -26,15 +27,21 @@ def propagate(
     import numpy as np
 
     from smoothgraph.cli.report import Progress, show
+    from smoothgraph.files import check_output
     from smoothgraph.io.graphs import read_graph
-    from smoothgraph.io.tables import read_labels, write_table
+    from smoothgraph.io.labels import read_labels
+    from smoothgraph.io.tables import check_table_path, write_table
     from smoothgraph.uses import label_propagation
 
+    check_table_path(output)
+    check_output(output, [graph, labels])
     with Progress(quiet) as progress:
         progress("read", "")
-        stored = read_graph(graph)
+        stored = read_graph(graph, max_memory=max_memory)
         ids = _names(stored)
-        given = read_labels(labels, ids, id_column=id_column, label_column=label_column)
+        given, _ = progress.watch(
+            lambda: read_labels(labels, ids, id_column=id_column, label_column=label_column, max_memory=max_memory)
+        )
         progress("propagate", "")
         found, missed = progress.watch(lambda: label_propagation(stored.W, given))
         score = np.where(found.reached, found.scores.max(axis=1), np.nan)
@@ -57,6 +64,7 @@ def embed(
     graph: GraphFile,
     output: Annotated[Path, typer.Option("--output", "-o", help="Coordinates of the nodes: .csv or .parquet.")],
     n_components: Annotated[int, typer.Option(help="Number of coordinates of a node.", min=1)] = 2,
+    max_memory: MaxMemory = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -66,13 +74,16 @@ def embed(
     smoothgraph embed graph.npz --n-components 3 -o places.csv
     """
     from smoothgraph.cli.report import Progress, show
+    from smoothgraph.files import check_output
     from smoothgraph.io.graphs import read_graph
-    from smoothgraph.io.tables import write_table
+    from smoothgraph.io.tables import check_table_path, write_table
     from smoothgraph.uses import spectral_embedding
 
+    check_table_path(output)
+    check_output(output, [graph])
     with Progress(quiet) as progress:
         progress("read", "")
-        stored = read_graph(graph)
+        stored = read_graph(graph, max_memory=max_memory)
         progress("embed", "")
         found, missed = progress.watch(lambda: spectral_embedding(stored.W, n_components))
         write_table(output, {"id": _names(stored)} | {f"x{j + 1}": column for j, column in enumerate(found.coordinates.T)})

@@ -1,8 +1,8 @@
 """Graphs → the objects of other libraries.
 
-In: a symmetric scipy CSR matrix W of weights, or a fitted learner where distances are needed too. Out: the same graph as an
-object of the other library, with the nodes in the same order. Each of these libraries is optional, and imported where it is
-used.
+In: a fitted learner, or a graph W: a symmetric matrix of weights (n, n), scipy sparse or dense, which is checked. Out: the same
+graph as an object of the other library, with the nodes in the same order. `edge_distances` needs the learner, since a graph has
+no distances, and `umap_knn` the samples. Each of these libraries is optional, and imported where it is used.
 """
 
 from typing import Any
@@ -12,13 +12,17 @@ import scipy.sparse as sp
 
 from smoothgraph.optional import need
 from smoothgraph.parallel import Threads
-from smoothgraph.uses.graphs import components
+from smoothgraph.sparse import checked_csr
+from smoothgraph.uses.graphs import check_graph, components, one_per_node
 
 
 def to_networkx(W, ids=None):
     """A `networkx.Graph` with an edge attribute `weight`. Nodes are called by their ids, or 0 to n − 1 without ids."""
     networkx = need("networkx", "networkx")
-    names = list(range(W.shape[0])) if ids is None else np.asarray(ids).tolist()
+    W = graph_of(W)
+    names = list(range(W.shape[0])) if ids is None else _ids(ids, W)
+    if len(set(names)) < len(names):
+        raise ValueError("ids has names that occur twice: networkx would take their nodes for one.")
     edges = sp.triu(W).tocoo()
     G = networkx.Graph()
     G.add_nodes_from(names)
@@ -30,77 +34,49 @@ def to_networkx(W, ids=None):
 def to_igraph(W, ids=None):
     """An `igraph.Graph` with an edge attribute `weight` and, with ids, a vertex attribute `name`."""
     igraph = need("igraph", "igraph")
+    W = graph_of(W)
+    names = None if ids is None else _ids(ids, W)
     edges = sp.triu(W).tocoo()
     G = igraph.Graph(n=W.shape[0], edges=np.column_stack([edges.row, edges.col]))
     G.es["weight"] = edges.data.tolist()
-    if ids is not None:
-        G.vs["name"] = np.asarray(ids).tolist()
+    if names is not None:
+        G.vs["name"] = names
     return G
 
 
 def to_networkit(W):
     """A weighted, undirected `networkit.Graph`."""
     networkit = need("networkit", "networkit")
+    W = graph_of(W)
     edges = sp.triu(W).tocoo()
     ends = edges.row.astype(np.uint64), edges.col.astype(np.uint64)
-    return networkit.GraphFromCoo((edges.data.astype(np.float64), ends), n=W.shape[0], weighted=True, directed=False)
+    return networkit.GraphFromCoo((edges.data, ends), n=W.shape[0], weighted=True, directed=False)
 
 
 def to_pyg(W, x=None, y=None):
     """A `torch_geometric.data.Data`: int64 `edge_index` (2, 2E) with each edge in both directions, float32 `edge_weight`.
 
-    x (features) and y (labels), if given, become float32 and int64 tensors.
+    x (features, n rows) becomes float32. y (one row per node) keeps what it is: integers and booleans, labels, become int64;
+    floating-point numbers, targets of a regression, stay as precise as they are.
     """
     torch, data = need("torch", "torch"), need("torch_geometric.data", "torch_geometric")
-    edges = sp.csr_matrix(W).tocoo()
+    W = graph_of(W)
+    edges = W.tocoo()
     index = torch.from_numpy(np.stack([edges.row, edges.col]).astype(np.int64))
     graph = data.Data(edge_index=index, edge_weight=torch.from_numpy(edges.data.astype(np.float32)), num_nodes=W.shape[0])
     if x is not None:
-        graph.x = torch.as_tensor(np.asarray(x), dtype=torch.float32)
+        graph.x = torch.as_tensor(_rows("x", x, W).astype(np.float32))
     if y is not None:
-        graph.y = torch.as_tensor(np.asarray(y), dtype=torch.int64)
+        y = _rows("y", y, W)
+        graph.y = torch.as_tensor(y if y.dtype in (np.float32, np.float64) else y.astype(np.int64))
     return graph
 
 
 def to_pygsp(W, coords=None):
     """A `pygsp.graphs.Graph`, with the nodes placed at `coords` (n, 2 or 3) if given."""
     graphs = need("pygsp.graphs", "pygsp")
-    return graphs.Graph(sp.csr_matrix(W), coords=coords)
-
-
-def to_anndata(adata, learner, key_added: str | None = None):
-    """Put the learned graph into an AnnData, where scanpy looks for it: leiden, umap and diffmap then use it.
-
-    In place of `sc.pp.neighbors(adata, n_neighbors=15)`: `to_anndata(adata, GraphLearner(15).fit(adata.obsm["X_pca"]))`.
-
-    Parameters
-    ----------
-    adata : the AnnData with the cells that the learner was fitted on, in the same order. It is changed, and returned.
-    learner : a fitted GraphLearner.
-    key_added : as in scanpy: the entries are called `key_added`, `key_added_connectivities` and `key_added_distances`, instead
-        of neighbors, connectivities and distances.
-    """
-    W = learner.graph_
-    if adata.n_obs != W.shape[0]:
-        raise ValueError(f"adata has {adata.n_obs} cells, the learner was fitted on {W.shape[0]} samples.")
-    prefix = "" if key_added is None else f"{key_added}_"
-    entry = neighbors_entry({"parameters": learner.get_params(deep=False), "n_neighbors": learner.n_neighbors_}, prefix)
-    adata.obsp[f"{prefix}connectivities"] = W.copy()
-    adata.obsp[f"{prefix}distances"] = edge_distances(learner)
-    adata.uns[key_added or "neighbors"] = entry
-    return adata
-
-
-def neighbors_entry(metadata: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """What scanpy keeps in uns["neighbors"]."""
-    parameters = metadata.get("parameters", {})
-    params = {
-        "method": "smoothgraph",
-        "metric": parameters.get("metric", "euclidean"),
-        "n_neighbors": int(parameters.get("n_neighbors", round(metadata.get("n_neighbors", 0)))),
-        "random_state": parameters.get("random_state") if isinstance(parameters.get("random_state"), int) else 0,
-    }
-    return {"connectivities_key": f"{prefix}connectivities", "distances_key": f"{prefix}distances", "params": params}
+    W = graph_of(W)
+    return graphs.Graph(W, coords=None if coords is None else _rows("coords", coords, W))
 
 
 def edge_distances(learner) -> sp.csr_matrix:
@@ -108,9 +84,8 @@ def edge_distances(learner) -> sp.csr_matrix:
 
     With metric="cosine" they are between rows scaled to length 1. A distance of 0 is stored as an entry.
     """
-    W, distances = learner.graph_, learner.distances_
-    if not distances.can_search:
-        raise ValueError("The learner was given allowed edges and does not keep their distances: take them from your matrix.")
+    learner = fitted(learner, "edge_distances", "a graph has weights and no distances")
+    W, distances = learner.graph_, searchable(learner)
     rows = np.repeat(np.arange(W.shape[0], dtype=np.int32), np.diff(W.indptr))
     sample_of = np.unique(learner.copy_of_, return_inverse=True)[1].astype(np.int32)
     z = distances.of_pairs(sample_of[rows], sample_of[W.indices], threads=Threads(learner.n_jobs))
@@ -119,30 +94,34 @@ def edge_distances(learner) -> sp.csr_matrix:
     )
 
 
-def umap_knn(X, n_neighbors: int = 15, *, metric: str = "euclidean", neighbors: Any = "auto", random_state=None):
+def umap_knn(X, n_neighbors: int = 15, *, metric: str = "euclidean", neighbors: str = "auto", random_state=None):
     """Our neighbour lists as UMAP takes them: `UMAP(precomputed_knn=umap_knn(X))`.
 
-    Out: (indices, distances), each (n, n_neighbors), where the first neighbour of a sample is the sample itself.
+    Out: (indices, distances), each (n, n_neighbors), where the first neighbour of a sample is the sample itself. The distances
+    are those of UMAP's metric of the same name. X are samples: for UMAP's layout of a graph there is `umap_embedding`.
     """
-    from sklearn.utils.validation import check_array
+    from smoothgraph.transformer import NeighborsTransformer
 
-    from smoothgraph._checks import float_type
-    from smoothgraph.distances import distances_of
-    from smoothgraph.neighbors import find_neighbors
-
-    X = check_array(X, accept_sparse="csr", dtype=float_type(X), order="C", ensure_min_samples=n_neighbors + 1)
-    found = find_neighbors(distances_of(X, metric), n_neighbors - 1, neighbors, random_state=random_state, threads=Threads())
-    lists: Any = found.by_rows()
-    itself = np.arange(X.shape[0], dtype=np.int32)[:, None]
-    indices = np.concatenate([itself, lists.indices], axis=1)
-    return indices, np.concatenate([np.zeros(itself.shape, np.float32), np.sqrt(lists.distances).astype(np.float32)], axis=1)
+    if _is_learner(X) or _looks_like_a_graph(X):
+        what = "a learner" if _is_learner(X) else f"a graph on {X.shape[0]} nodes (a symmetric matrix with an empty diagonal)"
+        raise ValueError(
+            f"umap_knn got {what}, but it searches among samples: give the table X (n, d) that the graph was learned of, or "
+            "use umap_embedding for UMAP's layout of the graph."
+        )
+    search = NeighborsTransformer(n_neighbors - 1, metric=metric, search=neighbors, random_state=random_state)
+    found = search.fit_transform(X)
+    shape = found.shape[0], n_neighbors
+    return found.indices.reshape(shape), found.data.reshape(shape).astype(np.float32)
 
 
 def umap_embedding(W, n_components: int = 2, *, min_dist: float = 0.1, n_epochs: int | None = None, random_state=None):
-    """UMAP's layout (n, n_components) of the graph W, which takes the place of UMAP's own graph of neighbours."""
+    """UMAP's layout (n, n_components) of the graph, which takes the place of UMAP's own graph of neighbours."""
     umap = need("umap.umap_", "umap-learn")
     from sklearn.utils import check_random_state
 
+    W = graph_of(W)
+    if W.nnz == 0:
+        raise ValueError(f"W has {W.shape[0]} nodes and no edges: there is nothing to lay out.")
     a, b = umap.find_ab_params(1.0, min_dist)
     fuzzy = sp.coo_matrix(W, dtype=np.float32)
     fuzzy.data /= fuzzy.data.max()
@@ -165,3 +144,58 @@ def umap_embedding(W, n_components: int = 2, *, min_dist: float = 0.1, n_epochs:
         output_dens=False,
     )
     return layout
+
+
+# --- a learner or a graph --------------------------------------------------------------------------------------------------
+
+
+def graph_of(W) -> sp.csr_matrix:
+    """The graph of a fitted learner, or a matrix of weights; checked in either case."""
+    if _is_learner(W):
+        return fitted(W, "this", "").graph_
+    if not sp.issparse(W) and getattr(W, "dtype", None) is None and not isinstance(W, list | tuple):
+        raise TypeError(f"W is a {type(W).__name__}: a fitted GraphLearner or a matrix of weights (n, n) is needed.")
+    return check_graph(checked_csr(W, "W"))
+
+
+def fitted(learner, function: str, reason: str):
+    """The learner, if it is one and was fitted; the reason is why a graph is not enough."""
+    if not _is_learner(learner):
+        raise TypeError(f"{function} needs a fitted GraphLearner, not a {type(learner).__name__}: {reason}.")
+    if not hasattr(learner, "graph_"):
+        raise ValueError(f"This {type(learner).__name__} is not fitted: call fit first.")
+    return learner
+
+
+def searchable(learner):
+    """The distances of a learner, if it keeps them for all pairs."""
+    if not learner.distances_.can_search:
+        raise ValueError("The learner was given allowed edges and does not keep their distances: take them from your matrix.")
+    return learner.distances_
+
+
+def _is_learner(thing) -> bool:
+    return hasattr(thing, "get_params") and hasattr(thing, "fit")
+
+
+def _ids(ids, W) -> list[Any]:
+    return one_per_node("ids", ids, W.shape[0]).tolist()
+
+
+def _rows(name, values, W) -> np.ndarray:
+    """Numbers, one row of them for each node."""
+    values = np.asarray(values)
+    if values.ndim == 0 or values.shape[0] != W.shape[0]:
+        raise ValueError(f"{name} has shape {values.shape}, but the graph has {W.shape[0]} nodes: {name} needs a row for each.")
+    if values.dtype.kind not in "biuf":
+        remedy = "number the classes, np.unique(y, return_inverse=True)[1]" if name == "y" else "use numbers"
+        raise ValueError(f"{name} holds {values.dtype}, but a tensor holds numbers: {remedy}.")
+    return values
+
+
+def _looks_like_a_graph(X) -> bool:
+    """Whether X is a square, symmetric, sparse matrix with an empty diagonal."""
+    if not sp.issparse(X) or X.shape[0] != X.shape[1]:
+        return False
+    X = checked_csr(X, "X")
+    return X.nnz > 0 and not X.diagonal().any() and abs(X - X.T).max() == 0

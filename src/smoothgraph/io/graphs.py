@@ -1,44 +1,30 @@
 """Graphs ↔ files.
 
 In and out: a symmetric scipy CSR matrix, the ids and labels of its nodes if there are any, and metadata (how it was learned), a
-dict of plain values that JSON can hold. The end of a file's name says its kind:
+dict of plain values that JSON can hold. The end of a file's name says its kind, and each kind has its module: npz, edge_lists
+(csv and parquet), graphml, matrix_market (mtx, only read), h5ad. `stored` has the checks that all graphs pass, in both
+directions.
 
-- npz: what `scipy.sparse.load_npz` reads, with `ids`, `labels` and `metadata` (JSON) as further arrays.
-- parquet, csv: one row per edge: source, target (node numbers, source < target), weight; with ids, source_id and target_id. A
-  node without edges has a row with itself as target and weight 0, so that no node is lost. Parquet has n and the metadata in
-  its schema; csv has no place for metadata.
-- graphml: nodes named by their ids, an edge attribute `weight`, a node attribute `label`, the metadata as JSON.
-- h5ad: an AnnData with obsp["connectivities"], obs, and uns["smoothgraph"] for the metadata.
-
-A file is written under another name and then renamed: it is complete, or it is not there.
+A file is written under another name and then renamed: it is whole, or it is not there.
 """
 
 import json
-import os
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 import smoothgraph
-from smoothgraph.files import existing, replacing, suffix
-from smoothgraph.io.exports import neighbors_entry, to_networkx
-from smoothgraph.io.tables import plain
-from smoothgraph.optional import need
-from smoothgraph.symmetry import check_symmetric
-from smoothgraph.uses.graphs import one_per_node
-
-EXTRA = "smoothgraph[io]"
-
-
-class StoredGraph(NamedTuple):
-    """A graph W, the ids and labels of its nodes (None if it has none), and its metadata."""
-
-    W: sp.csr_matrix
-    ids: np.ndarray | None
-    labels: np.ndarray | None
-    metadata: dict[str, Any]
+from smoothgraph.files import check_target, existing, replacing, suffix
+from smoothgraph.io.door import MAX_METADATA, BadFileError, reading
+from smoothgraph.io.edge_lists import read_csv, read_parquet, write_csv, write_parquet
+from smoothgraph.io.graphml import read_graphml, write_graphml
+from smoothgraph.io.h5ad import read_h5ad_graph, write_h5ad_graph
+from smoothgraph.io.matrix_market import read_matrix_market
+from smoothgraph.io.npz import read_npz, write_npz
+from smoothgraph.io.stored import StoredGraph, checked_graph
+from smoothgraph.messages import printable
 
 
 def graph_metadata(learner) -> dict[str, Any]:
@@ -127,38 +113,43 @@ def write_graph(path, W, *, ids=None, labels=None, metadata: dict[str, Any] | No
     (['a', 'b'], {'theta': 2.0}, 2)
     """
     path = Path(path)
-    W = _checked(W)
-    ids, labels = (
-        None if values is None else plain(one_per_node(name, values, W.shape[0]))
-        for name, values in (("ids", ids), ("labels", labels))
-    )
     write = _writer(path)
+    graph = checked_graph(StoredGraph(W, ids, labels, dict(metadata or {})))
+    if len(json.dumps(graph.metadata)) > MAX_METADATA:
+        raise ValueError(f"metadata has more than {MAX_METADATA:,} characters, which no file holds: leave the large parts out.")
     with replacing(path) as unfinished:
-        write(unfinished, StoredGraph(W, ids, labels, dict(metadata or {})))
+        write(unfinished, graph)
 
 
 def check_graph_path(path) -> None:
     """Raise the error that `write_graph` would end in for this path; to be called before an hour of work is done."""
     _writer(Path(path))
-    if not Path(path).parent.is_dir() or not os.access(Path(path).parent, os.W_OK):
-        raise FileNotFoundError(f"{Path(path).parent} is no folder that can be written to: make it, or name another.")
+    check_target(path)
 
 
-def read_graph(path) -> StoredGraph:
+def read_graph(path, *, max_memory: float | None = None) -> StoredGraph:
     """Read a graph: a file of `write_graph`, a scipy .npz, an .mtx, an edge list, GraphML, or an h5ad with connectivities.
 
     An edge list from elsewhere has columns source and target (node numbers from 0 on, or names), and may have a column weight.
+    Whatever the file holds, the result is a graph: symmetric, with finite weights > 0, ids that differ, and one id and label
+    for each node. A file that holds anything else ends in a ValueError of one line. A matrix (npz, mtx, h5ad) must be
+    symmetric; an edge of an edge list may have one row, or one for each direction with the same weight.
+
+    Parameters
+    ----------
+    path : the file; csv, tsv, mtx and graphml may be compressed (.gz, .bz2).
+    max_memory : bytes that reading may take, by default all that there are. A file that needs more is refused.
     """
     path = existing(path)
     kind = suffix(path)
     if kind not in READERS:
-        raise ValueError(f"{path} is not of a kind that holds a graph: use {_listed(READERS)}.")
-    stored = READERS[kind](path)
-    W = stored.W
-    if W.shape[0] != W.shape[1]:
-        raise ValueError(f"{path} holds a matrix of shape {W.shape}: a graph is square. Is it a table of samples?")
-    W.sort_indices()
-    return stored._replace(W=W)
+        raise ValueError(f"{printable(str(path))} is not of a kind that holds a graph: use {_listed(READERS)}.")
+    with reading(path, f"a graph of kind {kind}"):
+        stored = READERS[kind](path, max_memory)
+        try:
+            return checked_graph(stored, printable(str(path)))
+        except ValueError as error:
+            raise BadFileError(str(error)) from None
 
 
 def _writer(path):
@@ -173,168 +164,19 @@ def _listed(kinds):
     return f"{', '.join(first)} or {last}"
 
 
-def _checked(W):
-    """W as CSR, square and symmetric, without stored zeros."""
-    W = sp.csr_matrix(W)
-    if W.shape[0] != W.shape[1]:
-        raise ValueError(f"W has shape {W.shape}: a graph is a square matrix.")
-    if not W.has_canonical_format or (W.data == 0).any():
-        W = W.copy()
-        W.sum_duplicates()
-        W.eliminate_zeros()
-    check_symmetric(W, "W", "An undirected graph has each edge at both of its ends: use W.maximum(W.T).")
-    return W
-
-
-# --- npz -------------------------------------------------------------------------------------------------------------------
-
-
-def _write_npz(path, graph):
-    W = graph.W
-    arrays = {"format": b"csr", "shape": W.shape, "data": W.data, "indices": W.indices, "indptr": W.indptr}
-    more = {"ids": graph.ids, "labels": graph.labels, "metadata": json.dumps(graph.metadata)}
-    np.savez(path, **arrays, **{name: value for name, value in more.items() if value is not None})
-
-
-def _read_npz(path):
-    with np.load(path) as arrays:
-        if not {"format", "shape", "data"} <= set(arrays.files):
-            raise ValueError(f"{path} holds no sparse matrix of scipy: it has the arrays {', '.join(arrays.files)}.")
-        ids, labels = (arrays[name] if name in arrays.files else None for name in ("ids", "labels"))
-        metadata = json.loads(str(arrays["metadata"])) if "metadata" in arrays.files else {}
-    return StoredGraph(sp.csr_matrix(sp.load_npz(path)), ids, labels, metadata)
-
-
-def _read_mtx(path):
-    from scipy.io import mmread
-
-    return StoredGraph(sp.csr_matrix(mmread(path)), None, None, {})
-
-
-# --- edge lists ------------------------------------------------------------------------------------------------------------
-
-
-def _edge_table(graph):
-    pa = need("pyarrow", EXTRA)
-    edges = sp.triu(graph.W, k=0).tocsr().tocoo()  # csr puts the edges in the order of their rows
-    alone = np.flatnonzero(np.diff(graph.W.indptr) == 0)
-    source, target = (np.concatenate([ends, alone]) for ends in (edges.row, edges.col))
-    columns = {"source": source, "target": target, "weight": np.concatenate([edges.data, np.zeros(alone.size)])}
-    if graph.ids is not None:
-        columns |= {"source_id": graph.ids[source], "target_id": graph.ids[target]}
-    return pa.table(columns)
-
-
-def _write_parquet(path, graph):
-    table = _edge_table(graph)
-    described = {"n": str(graph.W.shape[0]), "smoothgraph": json.dumps(graph.metadata)}
-    need("pyarrow.parquet", EXTRA).write_table(table.replace_schema_metadata(described), path)
-
-
-def _read_parquet(path):
-    table = need("pyarrow.parquet", EXTRA).read_table(path)
-    described = table.schema.metadata or {}
-    n = int(described[b"n"]) if b"n" in described else None
-    return _from_edges(path, table, n)._replace(metadata=json.loads(described.get(b"smoothgraph", b"{}")))
-
-
-def _write_csv(path, graph):
-    need("pyarrow.csv", EXTRA).write_csv(_edge_table(graph), path)
-
-
-def _read_csv(path):
-    pa, csv = need("pyarrow", EXTRA), need("pyarrow.csv", EXTRA)
-    try:
-        table = csv.read_csv(path, parse_options=csv.ParseOptions(delimiter="\t" if suffix(path) == ".tsv" else ","))
-    except pa.ArrowInvalid as error:
-        raise ValueError(f"{path} cannot be read: {str(error).splitlines()[0]}") from error
-    return _from_edges(path, table, None)
-
-
-def _from_edges(path, table, n):
-    """A graph from rows (source, target, weight); an edge may have one row, or one for each direction."""
-    if not {"source", "target"} <= set(table.column_names):
-        raise ValueError(f"{path} is no edge list: it needs the columns source and target, but has {table.column_names}.")
-    source, target = table["source"].to_numpy(), table["target"].to_numpy()
-    weight = table["weight"].to_numpy().astype(np.float64) if "weight" in table.column_names else np.ones(len(source))
-    ids = None
-    if source.dtype.kind not in "iu":
-        ids, numbers = np.unique(np.concatenate([source, target]).astype(str), return_inverse=True)
-        source, target = np.split(numbers, 2)
-    elif source.size and min(source.min(), target.min()) < 0:
-        raise ValueError(f"{path} has negative node numbers: the first node is 0.")
-    if n is None:
-        n = 1 + max(source.max(initial=-1), target.max(initial=-1))
-    if "source_id" in table.column_names:
-        source_id, target_id = (plain(table[name].to_numpy()) for name in ("source_id", "target_id"))
-        ids = np.empty(n, np.result_type(source_id, target_id))
-        ids[source], ids[target] = source_id, target_id
-    W = sp.csr_matrix((weight, (source, target)), shape=(n, n))
-    W.eliminate_zeros()
-    return StoredGraph(sp.csr_matrix(W.maximum(W.T)), ids, None, {})
-
-
-# --- GraphML and h5ad ------------------------------------------------------------------------------------------------------
-
-
-def _write_graphml(path, graph):
-    G = to_networkx(graph.W, ids=graph.ids)
-    kind = "none" if graph.ids is None else graph.ids.dtype.kind
-    G.graph["smoothgraph"] = json.dumps({"ids": kind, "metadata": graph.metadata})
-    if graph.labels is not None:
-        for node, label in zip(G, graph.labels.tolist(), strict=True):
-            G.nodes[node]["label"] = label
-    need("networkx", EXTRA).write_graphml(G, path)
-
-
-def _read_graphml(path):
-    networkx = need("networkx", EXTRA)
-    G = networkx.read_graphml(path)
-    described = json.loads(G.graph.get("smoothgraph", "{}"))
-    kind = described.get("ids", "U")
-    ids = None if kind == "none" else np.array(list(G), dtype=np.int64 if kind == "i" else str)
-    labels = [label for _, label in G.nodes(data="label")]
-    W = sp.csr_matrix(networkx.to_scipy_sparse_array(G, dtype=np.float64))
-    has_labels = bool(labels) and all(label is not None for label in labels)
-    return StoredGraph(W.maximum(W.T), ids, plain(labels) if has_labels else None, described.get("metadata", {}))
-
-
-def _write_h5ad(path, graph):
-    anndata, pandas = need("anndata", EXTRA), need("pandas", EXTRA)
-    ids = np.arange(graph.W.shape[0]) if graph.ids is None else graph.ids
-    obs = pandas.DataFrame(index=ids.astype(str))
-    if graph.labels is not None:
-        obs["label"] = graph.labels
-    adata = anndata.AnnData(obs=obs, obsp={"connectivities": graph.W}, uns={"neighbors": neighbors_entry(graph.metadata)})
-    kind = "none" if graph.ids is None else graph.ids.dtype.kind
-    adata.uns["smoothgraph"] = json.dumps({"ids": kind, "metadata": graph.metadata})
-    adata.write_h5ad(path)
-
-
-def _read_h5ad(path):
-    adata = need("anndata", EXTRA).read_h5ad(path)
-    if "connectivities" not in adata.obsp:
-        raise ValueError(f"{path} holds no graph: obsp['connectivities'] is missing, obsp has {list(adata.obsp)}.")
-    described = json.loads(adata.uns.get("smoothgraph", "{}"))
-    kind = described.get("ids", "U")
-    ids = None if kind == "none" else np.asarray(adata.obs_names).astype(np.int64 if kind == "i" else str)
-    labels = plain(np.asarray(adata.obs["label"])) if "label" in adata.obs else None
-    return StoredGraph(sp.csr_matrix(adata.obsp["connectivities"]), ids, labels, described.get("metadata", {}))
-
-
-WRITERS = {
-    ".npz": _write_npz,
-    ".parquet": _write_parquet,
-    ".csv": _write_csv,
-    ".graphml": _write_graphml,
-    ".h5ad": _write_h5ad,
+WRITERS: dict[str, Callable[[Path, StoredGraph], None]] = {
+    ".npz": write_npz,
+    ".parquet": write_parquet,
+    ".csv": write_csv,
+    ".graphml": write_graphml,
+    ".h5ad": lambda path, graph: write_h5ad_graph(path, *graph),
 }
-READERS = {
-    ".npz": _read_npz,
-    ".mtx": _read_mtx,
-    ".parquet": _read_parquet,
-    ".csv": _read_csv,
-    ".tsv": _read_csv,
-    ".graphml": _read_graphml,
-    ".h5ad": _read_h5ad,
+READERS: dict[str, Callable[[Path, float | None], StoredGraph]] = {  # (path, limit of memory in bytes)
+    ".npz": read_npz,
+    ".mtx": lambda path, limit: StoredGraph(read_matrix_market(path, limit), None, None, {}),
+    ".parquet": read_parquet,
+    ".csv": read_csv,
+    ".tsv": read_csv,
+    ".graphml": read_graphml,
+    ".h5ad": lambda path, limit: StoredGraph(*read_h5ad_graph(path, limit)),
 }

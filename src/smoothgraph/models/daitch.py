@@ -11,6 +11,7 @@ from numbers import Integral, Real
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from smoothgraph.distances import MATRICES
 from smoothgraph.fit.task import Learned, Task
 from smoothgraph.solvers import all_pairs, multipliers
 
@@ -55,8 +56,8 @@ class Daitch(BaseEstimator):
         whole = isinstance(self.projection, Integral) and not isinstance(self.projection, bool)
         if self.projection is not None and not (whole and self.projection >= 1):
             raise ValueError(f"projection={self.projection!r} must be a positive number of features.")
-        if metric == "precomputed":
-            raise ValueError(f"metric='precomputed' does not apply to model={self.name!r}, which needs the samples themselves.")
+        if metric in MATRICES:
+            raise ValueError(f"metric={metric!r} does not apply to model={self.name!r}, which needs the samples themselves.")
 
     def given_theta(self, alpha, beta) -> None:
         """There is no θ."""

@@ -61,7 +61,7 @@ class Nearest(BaseEstimator):
 
     def learn(self, task: Task) -> Learned:
         if task.found.is_given:
-            raise ValueError(f"model={self.name!r} needs samples, or a dense matrix of squared distances.")
+            raise ValueError(f"model={self.name!r} needs samples, or a dense matrix of distances.")
         found: Any = task.found.by_rows()  # lists, since pairs are refused by `check` and above
         with task.progress.stage("graph"):
             widths = self._widths(found.distances, task.distances.z_unit)

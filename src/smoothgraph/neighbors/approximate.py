@@ -239,7 +239,7 @@ def _follow(distances, lists, z, graph, threads):
     """
     indptr, indices, is_new = graph
     active = _near_new(indptr, indices, is_new, threads)
-    for rows in blocks(active.size, 8 * ROWS):
+    for rows in blocks(active.size, distances.at_once(8 * ROWS)):
         found = neighbors_of_neighbors(active[rows], indptr, indices, MAX_TWO_HOPS, is_new, threads=threads)
         counts = np.count_nonzero(found >= 0, axis=1)
         for least, most in ((1, SHORT_TWO_HOPS), (SHORT_TWO_HOPS + 1, MAX_TWO_HOPS)):

@@ -44,6 +44,6 @@ def _found(distances, k, threads):
 def _unproven(distances, nodes, indices, cuts, k, threads):
     """The nodes with a k-th measured distance beyond what the search proves."""
     kth = np.empty(len(nodes), distances.dtype)
-    for rows in blocks(len(nodes), PROVEN_AT_ONCE):
+    for rows in blocks(len(nodes), distances.at_once(PROVEN_AT_ONCE)):
         kth[rows] = clean_lists(distances, nodes[rows], indices[rows], k, threads=threads)[1][:, -1]
     return nodes[kth > cuts]

@@ -14,6 +14,7 @@ from smoothgraph.edges import Edges, edges_of_all_pairs, edges_of_matrix
 from smoothgraph.neighbors.lists import NeighborLists, RecallSample, clean_all
 from smoothgraph.numbering import Numbering
 from smoothgraph.parallel import Threads
+from smoothgraph.sparse import check_unmasked, checked_csr
 
 LISTS_NAME, EDGES_NAME, PAIRS_NAME = "given lists", "allowed edges", "all pairs"
 
@@ -83,15 +84,17 @@ def lists_of_given(distances: Distances, k: int, given, *, threads: Threads) -> 
 
 def _transformed(transformer, distances, name):
     """The lists that a k-neighbours transformer makes."""
-    matrix = sp.csr_matrix(transformer.fit_transform(distances.X))
-    if matrix.shape != (distances.n, distances.n):
+    found = transformer.fit_transform(distances.X)
+    shape = found.shape if sp.issparse(found) else np.shape(found)
+    if shape != (distances.n, distances.n):
         raise ValueError(
-            f"neighbors={name} returned a matrix of shape {matrix.shape}; a k-neighbours transformer of "
-            f"{distances.n} samples returns ({distances.n}, {distances.n})."
+            f"neighbors={name} returned a matrix of shape {shape}; a k-neighbours transformer of {distances.n} samples returns "
+            f"({distances.n}, {distances.n})."
         )
+    matrix = checked_csr(found, f"The result of neighbors={name}")
     counts = np.diff(matrix.indptr)
     lists = np.full((distances.n, counts.max(initial=1)), -1, np.int32)
-    lists[np.arange(lists.shape[1]) < counts[:, None]] = matrix.indices
+    lists[np.arange(lists.shape[1]) < counts[:, None]] = matrix.indices[: matrix.indptr[-1]]
     return lists
 
 
@@ -99,6 +102,7 @@ def _checked_indices(pair, n):
     """The indices of a pair (indices, distances)."""
     if len(pair) != 2:
         raise ValueError(f"neighbors has {len(pair)} parts: a pair (indices, distances) is needed.")
+    check_unmasked(pair[0], "neighbors[0]", "fill them in, with −1 for a missing entry")
     indices = np.asarray(pair[0])
     if indices.ndim != 2 or indices.shape[0] != n or not np.issubdtype(indices.dtype, np.integer):
         raise ValueError(

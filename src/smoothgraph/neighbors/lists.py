@@ -161,7 +161,7 @@ def clean_all(distances: Distances, indices, width: int, name: str, numbering: N
     lists, z = np.empty((distances.n, width), np.int32), np.empty((distances.n, width), distances.dtype)
     nodes, node_of = np.arange(distances.n, dtype=np.int32), numbering.nodes(distances.n)
     distances = distances.numbered(numbering)
-    for part in blocks(distances.n, LISTS_AT_ONCE):
+    for part in blocks(distances.n, distances.at_once(LISTS_AT_ONCE)):
         found = indices[part] if numbering.by_row else node_of[indices[numbering.row_of[part]]]
         lists[part], z[part] = clean_lists(distances, nodes[part], found, width, threads=threads)
     counts = np.count_nonzero(lists >= 0, axis=1)

@@ -24,15 +24,15 @@ def solve(
     lam : a dual vector to start from, such as `solution.dual` of a similar problem.
     n_jobs : threads; None or −1 is all.
     """
-    threads = Threads(n_jobs)
     if solver == "primal_dual" and not hasattr(problem, "z_hat"):
         raise ValueError(f"solver='primal_dual' is for the log model, not for a {type(problem).__name__}: leave it out.")
     if solver == "primal_dual" and getattr(problem, "sizes", None) is not None:
         raise ValueError("solver='primal_dual' needs a node for every row, without sizes: use the default solver.")
-    if solver == "primal_dual":
-        return primal_dual.solve(problem, tol, 50_000 if max_iter is None else max_iter, lam, threads)
-    started, own = time.perf_counter(), problem.solver(threads)
-    if solver not in (None, own.name):
-        raise ValueError(f"solver={solver!r} is not known: use {own.name!r} or 'primal_dual'.")
-    start = None if lam is None else own.point_at(problem, lam)
-    return own.finish(problem, own.ascend(problem, tol, 1000 if max_iter is None else max_iter, start), tol, started)
+    with Threads(n_jobs) as threads:
+        if solver == "primal_dual":
+            return primal_dual.solve(problem, tol, 50_000 if max_iter is None else max_iter, lam, threads)
+        started, own = time.perf_counter(), problem.solver(threads)
+        if solver not in (None, own.name):
+            raise ValueError(f"solver={solver!r} is not known: use {own.name!r} or 'primal_dual'.")
+        start = None if lam is None else own.point_at(problem, lam)
+        return own.finish(problem, own.ascend(problem, tol, 1000 if max_iter is None else max_iter, start), tol, started)

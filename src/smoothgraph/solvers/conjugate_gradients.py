@@ -9,6 +9,7 @@ from smoothgraph._kernels import dual, newton
 from smoothgraph.parallel import Threads
 from smoothgraph.solvers.problem import GROUPS
 
+LEAST_CURVATURE = 1e-6  # share of pᵀ(diag + ½A)p that is left when the last term is taken off: without edges it may be 0
 GROUP_ROWS = 4096  # nodes per thread from which threads pay for themselves here
 
 
@@ -23,7 +24,9 @@ def conjugate_gradients(rows, diagonal, right, less: float, rounds: int, tol: fl
     for _ in range(rounds):
         threads.rows(newton.cg_product, GROUPS, *rows, diagonal, p, Hp, partial, sums, least=least)
         plain = dual.total(sums)
-        step, offset = rz / (dual.total(partial) - less * plain * plain / n), less * plain / n
+        whole = dual.total(partial)
+        curvature = max(whole - less * plain * plain / n, LEAST_CURVATURE * whole)
+        step, offset = rz / curvature, less * plain / n
         threads.rows(newton.cg_advance, GROUPS, step, offset, diagonal, p, Hp, x, residual, partial, least=least)
         last, rz = rz, dual.total(partial)
         if rz <= stop:

@@ -5,6 +5,7 @@ S = D^-½WD^-½, the eigenvectors of the normalised Laplacian I − S divided by
 """
 
 import warnings
+from numbers import Integral
 from typing import NamedTuple
 
 import numpy as np
@@ -73,7 +74,7 @@ def spectral_embedding(W, n_components: int = 2) -> Embedding:
     n_graph_components, component = components(W)
     embedded = component == 0
     size = int(embedded.sum())
-    if isinstance(n_components, bool) or int(n_components) != n_components or n_components < 1:
+    if not isinstance(n_components, Integral) or isinstance(n_components, bool) or n_components < 1:
         raise ValueError(f"n_components={n_components!r} must be an integer of at least 1.")
     if size <= n_components:
         raise ValueError(
@@ -119,14 +120,13 @@ def _all(S, trivial, k):
 def _smallest(S, trivial, k):
     """The same, by a direct factorisation where that stays sparse, else by conjugate gradients."""
     n = trivial.size
-    system = factorise(S, np.full(n, 1.0 + SHIFT))
-    with one_blas_thread:
+    with Threads() as threads, one_blas_thread:
+        system = factorise(S, np.full(n, 1.0 + SHIFT))
         if system.spread <= MAX_MESH_SPREAD:
-            values, vectors = _of_mesh(S, trivial, k)
-        else:
-            vectors = np.empty((n, k))
-            values, vectors[system.order] = _of_many_dimensions(system, trivial[system.order], k, threads=Threads())
-    return values, vectors
+            return _of_mesh(S, trivial, k)
+        vectors = np.empty((n, k))
+        values, vectors[system.order] = _of_many_dimensions(system, trivial[system.order], k, threads=threads)
+        return values, vectors
 
 
 def _of_mesh(S, trivial, k):

@@ -8,19 +8,21 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
+from smoothgraph.sparse import check_unmasked, checked_csr
 from smoothgraph.symmetry import check_symmetric
 
 
 def check_graph(W, name: str = "W") -> sp.csr_matrix:
     """The graph W, checked. The diagonal and stored zeros are left out; W itself is not changed."""
-    if not sp.issparse(W) and np.ndim(W) != 2:
+    shape = W.shape if sp.issparse(W) else np.shape(W)
+    if len(shape) != 2:
         raise ValueError(
-            f"{name} must be a matrix of weights (n, n), sparse or dense, not an array of {np.ndim(W)} dimensions."
+            f"{name} must be a matrix of weights (n, n), sparse or dense, not an array of {len(shape)} dimensions."
         )
-    graph = sp.csr_matrix(W, dtype=np.float64)
-    if graph.shape[0] != graph.shape[1] or graph.shape[0] == 0:
-        raise ValueError(f"{name} has shape {graph.shape}: a graph on n nodes is a matrix (n, n).")
-    if not np.isfinite(graph.data).all():
+    if shape[0] != shape[1] or shape[0] == 0:
+        raise ValueError(f"{name} has shape {shape}: a graph on n nodes is a matrix (n, n).")
+    graph = checked_csr(W, name).astype(np.float64, copy=False)
+    if not np.isfinite(graph.data.sum()) and not np.isfinite(graph.data).all():
         raise ValueError(f"{name} has weights that are NaN or infinite: remove those edges, or give them finite weights.")
     if graph.nnz and graph.data.min() < 0.0:
         raise ValueError(
@@ -31,12 +33,17 @@ def check_graph(W, name: str = "W") -> sp.csr_matrix:
         graph.sum_duplicates()
         graph.setdiag(0.0)
         graph.eliminate_zeros()
+    if not np.isfinite(graph.data.sum()):
+        raise ValueError(
+            f"{name} has weights up to {graph.data.max():.3g}, whose sum is beyond what float64 holds: rescale them."
+        )
     check_symmetric(graph, name, f"Neighbours in one direction only are made a graph by {name}.maximum({name}.T).")
     return graph
 
 
 def one_per_node(name: str, values, n: int) -> np.ndarray:
     """The values as an array of one entry for each of n nodes; an error that calls them `name` otherwise."""
+    check_unmasked(values, name, f"fill them in, {name}.filled(value)")
     values = np.asarray(values)
     if values.shape != (n,):
         raise ValueError(f"{name} has shape {values.shape}, but the graph has {n} nodes: {name} needs one entry for each.")

@@ -3,6 +3,7 @@
 In: a graph, as `check_graph` takes it. Out: counts of hops.
 """
 
+from numbers import Integral
 from typing import NamedTuple
 
 import numpy as np
@@ -10,6 +11,7 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import shortest_path
 
 from smoothgraph._kernels import hops as kernels
+from smoothgraph.parallel import Threads
 from smoothgraph.uses.graphs import check_graph, components
 
 MAX_EXACT_NODES = 3000  # up to here the hops between all pairs are counted, which takes 70 MB and about a second
@@ -38,13 +40,16 @@ def diameter(W, *, max_searches: int = 100) -> Diameter:
     Diameter(lower=4, upper=4)
     """
     W = check_graph(W)
+    if not isinstance(max_searches, Integral) or max_searches < 1:
+        raise ValueError(f"max_searches={max_searches!r} must be an integer of at least 1.")
     largest = components(W)[1] == 0
     if not largest.all():
         W = sp.csr_matrix(W[largest][:, largest])
     if W.shape[0] <= MAX_EXACT_NODES:
         longest = int(shortest_path(W, directed=False, unweighted=True).max())
         return Diameter(longest, longest)
-    return _bounded(W, max_searches)
+    with Threads(1):
+        return _bounded(W, max_searches)
 
 
 def _bounded(W, max_searches) -> Diameter:
@@ -84,8 +89,9 @@ def hops(W, node: int, n_hops: int | None = None) -> np.ndarray:
     ([1, 0, 1, 2, 3], [1, 0, 1, -1, -1])
     """
     W = check_graph(W)
-    if not 0 <= node < W.shape[0]:
+    if not (isinstance(node, Integral) and 0 <= node < W.shape[0]):
         raise ValueError(f"node={node!r} is not in the graph: its nodes are 0 to {W.shape[0] - 1}.")
-    if n_hops is not None and n_hops < 0:
-        raise ValueError(f"n_hops={n_hops!r} must be at least 0, or None for no limit.")
-    return _hops(W, int(node)) if n_hops is None else _hops(W, int(node), int(n_hops))
+    if n_hops is not None and not (isinstance(n_hops, Integral) and n_hops >= 0):
+        raise ValueError(f"n_hops={n_hops!r} must be an integer of at least 0, or None for no limit.")
+    with Threads(1):
+        return _hops(W, int(node)) if n_hops is None else _hops(W, int(node), min(int(n_hops), W.shape[0]))

@@ -25,8 +25,8 @@ class Propagation(NamedTuple):
 
     Attributes
     ----------
-    labels : (n,) of y's dtype: the given label where there is one, else the class of highest score; y's mark of unlabelled
-        nodes where `reached` is false.
+    labels : (n,) of y's dtype: the given label where there is one, else the class of highest score; the mark of an unlabelled
+        node where `reached` is false.
     scores : (n, n_classes): the score of each class. The scores of a node sum to 1; they are NaN where `reached` is false.
     classes : (n_classes,): the labels that occur in y, sorted; the columns of `scores`.
     reached : (n,) bool: whether the node's connected component has a label.
@@ -49,7 +49,7 @@ def label_propagation(W, y, *, tol: float = 1e-6, max_iter: int = 10_000) -> Pro
     ----------
     W : sparse or dense matrix (n, n): symmetric weights of at least 0.
     y : (n,): a label for each node. The mark of an unlabelled node is -1 among integers; -1 or NaN among floats; "" among
-        strings; None, NaN or "" among objects.
+        strings; None, NaN or "" among objects. Unsigned integers and booleans have no mark: every node has a label.
     tol : float, default 1e-6
         Stop when no score differs from the mean of its neighbours by more than this.
     max_iter : int, default 10000
@@ -88,19 +88,21 @@ def label_propagation(W, y, *, tol: float = 1e-6, max_iter: int = 10_000) -> Pro
     asked = np.flatnonzero(reached & ~labelled)
     n_iter, residual = 0, 0.0
     if asked.size:
-        scores[asked], n_iter, residual = _harmonic(W, asked, np.flatnonzero(labelled), scores[labelled], tol, max_iter)
+        with Threads() as threads:
+            scores[asked], n_iter, residual = _harmonic(W, asked, labelled, scores[labelled], tol, max_iter, threads)
     labels = y.copy()
     labels[asked] = classes[scores[asked].argmax(axis=1)]
-    labels[~reached] = mark
+    if not reached.all():  # unsigned numbers have no mark, but then every node has a label
+        labels[~reached] = mark
     return Propagation(labels, scores, classes, reached, n_iter, residual)
 
 
 def _check(y, tol, max_iter):
     if y.dtype.kind not in "biufUO":
         raise ValueError(f"y has dtype {y.dtype}: labels are numbers, strings or objects.")
-    if not tol > 0:
+    if not (isinstance(tol, int | float | np.number) and tol > 0):
         raise ValueError(f"tol={tol!r} must be a positive number.")
-    if not max_iter >= 1:
+    if not (isinstance(max_iter, int | np.integer) and max_iter >= 1):
         raise ValueError(f"max_iter={max_iter!r} must be an integer of at least 1.")
 
 
@@ -114,17 +116,27 @@ def _unlabelled(y) -> np.ndarray:
     if y.dtype.kind == "f":
         return np.isnan(y) | (y == -1)
     if y.dtype.kind == "O":
-        return np.array([label is None or label == "" or label != label for label in y])
-    return y == _mark(y)
+        return np.array([_is_missing(label) for label in y])
+    return np.zeros(y.shape, bool) if y.dtype.kind in "bu" else y == _mark(y)
 
 
-def _harmonic(W, asked, labelled, given, tol, max_iter):
+def _is_missing(label) -> bool:
+    """Whether an object is None, NaN, "" or the NA of pandas, which is neither equal to itself nor not."""
+    if label is None or type(label).__name__ == "NAType":
+        return True
+    try:
+        return bool(label == "" or label != label)
+    except ValueError as error:  # an array has no truth value
+        raise ValueError(f"y has an entry of type {type(label).__name__}: labels are numbers or strings.") from error
+
+
+def _harmonic(W, asked, labelled, given, tol, max_iter, threads):
     """(scores, rounds, residual) of the nodes `asked`, from the scores `given` of the nodes `labelled`."""
     rows = W[asked]
-    to_labelled = rows[:, labelled]
+    to_labelled = rows[:, np.flatnonzero(labelled)]
     system = factorise(rows[:, asked], degrees(W)[asked], np.asarray(to_labelled.sum(axis=1)).ravel())
     right = (to_labelled @ given)[system.order]
-    x, threads = np.zeros_like(right), Threads()
+    x = np.zeros_like(right)
     n_iter, residual, error = 0, np.inf, np.inf
     # A cluster with only tiny weights to the rest hardly shows in the residual. But its scores then do not sum to 1.
     while error > MAX_SUM_ERROR and n_iter < max_iter and tol > MIN_TOLERANCE:

@@ -21,7 +21,10 @@ def weight_between_classes(W, y) -> tuple[np.ndarray, np.ndarray]:
     """
     W = check_graph(W)
     n = W.shape[0]
-    classes, code = np.unique(one_per_node("y", y, n), return_inverse=True)
+    try:
+        classes, code = np.unique(one_per_node("y", y, n), return_inverse=True)
+    except TypeError as error:
+        raise ValueError("y mixes labels that cannot be sorted, such as numbers and strings: use one kind of label.") from error
     member = sp.csr_matrix((np.ones(n), (code, np.arange(n))), shape=(classes.size, n))
     return classes, (member @ W @ member.T).toarray()
 
@@ -58,4 +61,8 @@ def relative_l1(W, reference) -> float:
         )
     if reference.nnz == 0:
         raise ValueError("reference has no edges: a difference relative to it is not defined.")
-    return float(abs(W - reference).sum() / reference.sum())
+    with np.errstate(over="ignore"):
+        difference = float(abs(W - reference).sum() / reference.sum())
+    if not np.isfinite(difference):
+        raise ValueError(f"The weights of reference, up to {reference.max():.3g}, are too small for those of W: rescale both.")
+    return difference
