@@ -46,13 +46,17 @@ def check(case: dict) -> Outcome:
         seen.append((_memory(), _count("task"), _count("fd")))
     memory, threads, handles = np.array(seen, dtype=float)[len(seen) // 2 :].T
     slope = float(np.polyfit(np.arange(memory.size), memory, 1)[0]) if memory.size > 2 else 0.0
-    figures = {"bytes per fit": slope, "threads more": threads[-1] - threads[0], "handles more": handles[-1] - handles[0]}
+    figures = {
+        "bytes of memory per fit": slope,
+        "threads more": threads[-1] - threads[0],
+        "handles more": handles[-1] - handles[0],
+    }
     if case["fits"] >= 500 and slope > MOST_GROWTH:
         raise FaultError(f"memory grows by {slope:.0f} bytes per fit")
     if figures["threads more"] > 0 or figures["handles more"] > 0:
         more = f"{threads[-1] - threads[0]:.0f} threads and {handles[-1] - handles[0]:.0f} handles more"
         raise FaultError(f"after {case['fits']} fits there are {more}")
-    return Outcome("same bits", count=case["fits"], figures=figures)
+    return Outcome("with the bits of the first", count=case["fits"], figures=figures)
 
 
 def _bits(X, parameters) -> tuple:
