@@ -192,9 +192,11 @@ def _transformer(k=3):
 
 
 def _solved(z):
+    """The problems of single nodes, one for each row."""
     from smoothgraph import solve_one_node
 
-    return float(solve_one_node(z[0] if np.ndim(z) == 2 and len(z) else z, 1.0).lam)
+    rows = list(z) if getattr(z, "ndim", 1) == 2 and len(z) else [z]
+    return max(float(solve_one_node(row, 1.0).lam) for row in rows)
 
 
 CALLS = {
