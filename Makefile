@@ -4,9 +4,13 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 DATA ?=
 TABLES ?=
+KINDS ?=
+BUDGET ?= 600
+COUNT ?=
+SEED ?=
 K ?= 15
 
-.PHONY: demo test test-interop test-oldest test-newest audit licences wheel reproducible mutants lint types docs bench bench-full zoo reproduce reproduce-small clean
+.PHONY: demo test test-interop test-oldest test-newest audit licences wheel reproducible mutants lint types docs bench bench-full zoo torture fuzz reproduce reproduce-small clean
 
 $(VENV)/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -80,6 +84,13 @@ bench-full: bench  ## and those that take long: ten million samples need 20 GB a
 zoo: $(VENV)/installed  ## fit all tables of the zoo, or TABLES="wine page-patches", and write docs/zoo.md: an hour of one core
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[zoo]"
 	PYTHONPATH=tests $(BIN)/python -m zoo $(TABLES)
+
+torture: $(VENV)/installed  ## random problems, damaged files, kills, …: BUDGET seconds (or COUNT trials) of each of KINDS; docs/reliability.md
+	PYTHONPATH=tests $(BIN)/python -m torture $(KINDS) --seconds $(BUDGET) $(if $(COUNT),--count $(COUNT)) $(if $(SEED),--seed $(SEED))
+
+fuzz: $(VENV)/installed  ## coverage-guided fuzzing of the readers with atheris, for BUDGET seconds
+	$(BIN)/python -m pip install --quiet atheris
+	PYTHONPATH=tests $(BIN)/python -m torture.fuzz $(BUDGET)
 
 reproduce: $(VENV)/installed  ## every figure and table of the paper at its size: hours; what has been run is not run again
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[experiments]"
