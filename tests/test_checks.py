@@ -347,7 +347,7 @@ def test_ordinary_tables_are_not_warned_of(rng):
 
 @pytest.mark.parametrize(("max_weight", "scale"), [(1e-300, None), (9e-9, None), (1e-3, 1e6)])
 def test_a_max_weight_without_digits_is_refused(max_weight, scale):
-    with pytest.raises(ValueError, match="max_weight=.*too small for a graph with δ"):
+    with pytest.raises(ValueError, match=r"max_weight=.*too small for a graph with δ"):
         GraphLearner(3, max_weight=max_weight, scale=scale).fit(np.random.default_rng(0).normal(size=(30, 3)))
 
 

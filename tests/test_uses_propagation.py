@@ -245,7 +245,7 @@ PATH = sp.diags([np.ones(4), np.ones(4)], [-1, 1]).tocsr()  # five nodes in a ro
 
 @pytest.mark.parametrize("tol", [10**20, 1.0, np.inf, np.nan, -1e-6, "small"])
 def test_a_tolerance_that_asks_for_nothing_is_refused(tol):
-    with pytest.raises(ValueError, match="tol=.*positive number below 1"):
+    with pytest.raises(ValueError, match=r"tol=.*positive number below 1"):
         label_propagation(PATH, [0, -1, -1, -1, 1], tol=tol)
 
 
