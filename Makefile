@@ -10,7 +10,7 @@ COUNT ?=
 SEED ?=
 K ?= 15
 
-.PHONY: demo test test-interop lint types docs bench bench-full zoo torture fuzz reproduce reproduce-small clean
+.PHONY: demo test test-interop test-oldest test-newest audit licences wheel reproducible mutants lint types docs bench bench-full zoo torture fuzz reproduce reproduce-small clean
 
 $(VENV)/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -34,6 +34,42 @@ types: $(VENV)/installed
 test-interop: $(VENV)/installed  ## the exports against the real torch, scanpy, umap, … (several gigabytes)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[interop]"
 	$(BIN)/python -m pytest -m interop tests/test_interop.py tests/test_docs.py
+
+test-oldest:  ## the tests with the oldest supported version of every dependency, in an environment of its own
+	$(PYTHON) -m venv $(VENV)-oldest
+	$(VENV)-oldest/bin/python -m pip install --quiet --upgrade pip
+	$(VENV)-oldest/bin/python -m pip install --quiet --constraint constraints-oldest.txt --editable ".[test]"
+	$(VENV)-oldest/bin/python -m pytest --numprocesses 2 --dist worksteal
+
+test-newest:  ## the tests with the newest version of every dependency; if they pass, constraints.txt has these versions
+	$(PYTHON) -m venv $(VENV)-newest
+	$(VENV)-newest/bin/python -m pip install --quiet --upgrade pip
+	$(VENV)-newest/bin/python -m pip install --quiet --upgrade --upgrade-strategy eager --editable ".[test]"
+	$(VENV)-newest/bin/python -m pytest --numprocesses 2 --dist worksteal
+	$(VENV)-newest/bin/python tools/constraints.py constraints.txt
+
+audit:  ## known weaknesses of the versions in constraints.txt, by pip-audit in an environment of its own
+	$(PYTHON) -m venv $(VENV)-audit
+	$(VENV)-audit/bin/python -m pip install --quiet --upgrade pip pip-audit
+	$(VENV)-audit/bin/python tools/audit.py constraints.txt
+
+licences: $(VENV)/installed  ## the licences of all run-time dependencies; the GPL only in extras
+	$(BIN)/python tools/licences.py
+
+wheel:  ## the wheel, in dist/
+	$(PYTHON) -m venv $(VENV)-build
+	$(VENV)-build/bin/python -m pip install --quiet --upgrade pip build
+	$(VENV)-build/bin/python -m build --wheel --outdir dist
+
+reproducible:  ## two builds of the wheel have the same bytes
+	rm -rf build/first build/second
+	$(MAKE) wheel && mkdir -p build && mv dist build/first
+	touch src/smoothgraph/*.py
+	$(MAKE) wheel && mv dist build/second
+	cmp build/first/*.whl build/second/*.whl && sha256sum build/*/*.whl
+
+mutants: $(VENV)/installed  ## faults put into the core on purpose: half an hour of a sample; survivors go to docs/mutants.json
+	$(BIN)/python tools/mutants.py --minutes 30 --seed 0
 
 docs: $(VENV)/installed  ## the documentation, in docs/_build/html; every warning is an error
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[docs]"

@@ -307,7 +307,7 @@ def check_prior(prior, n: int, Z=None) -> sp.csr_matrix:
     prior = checked_csr(prior, "prior").astype(np.float64)  # a copy: the diagonal is taken out of it
     if prior.nnz and not (np.isfinite(prior.data).all() and prior.data.min() >= 0):
         raise ValueError("prior has negative or non-finite weights: a graph has finite weights of at least 0.")
-    prior.setdiag(0.0)
+    prior = sp.csr_matrix(prior - sp.diags(prior.diagonal()))
     prior.eliminate_zeros()
     check_symmetric(prior, "prior", "Use prior.maximum(prior.T).")
     if sp.issparse(Z) and Z.shape == prior.shape:
