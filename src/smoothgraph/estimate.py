@@ -24,7 +24,7 @@ from smoothgraph.distances import COLUMNS
 from smoothgraph.memory import available_memory, readable
 from smoothgraph.models import model_of
 from smoothgraph.neighbors import EXACT_WORK
-from smoothgraph.neighbors.approximate import KMEANS_SAMPLES, REFINED_NEIGHBORS
+from smoothgraph.neighbors.approximate import CELL_SIZES, FOLLOWED, SPARSE_CELL_SIZES
 from smoothgraph.neighbors.lists import LISTS_AT_ONCE
 from smoothgraph.parallel import ROWS, one_blas_thread, thread_count
 
@@ -187,8 +187,9 @@ def _per_sample(learner, model, sizes):
     lists = K * entry
     search = 8.0 * (K + max(8, K // 8)) + lists
     if sizes.search == "approximate":
-        centres = (KMEANS_SAMPLES * sizes.d / 1000.0 if sizes.nnz is None else sizes.d / 1000.0) * s
-        search = lists + max(21.0 * REFINED_NEIGHBORS, 4.0 * K + 80.0) + centres
+        cells = CELL_SIZES if sizes.nnz is None else SPARSE_CELL_SIZES
+        looked_into = 4.0 * (2 * cells.probes + cells.votes)  # the nearest cells, and all cells that were looked into
+        search = lists + looked_into + 21.0 * FOLLOWED + sizes.d * s / cells.mean
     elif sizes.search == "all":
         search = n * (5.0 + 2.0 * s)
     if not model.learns:
