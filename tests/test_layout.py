@@ -130,6 +130,7 @@ STAGES = [
     "io.anndata",
     "io",
     "plots",
+    "streams",
     "cli.app",
     "cli.report",
     "cli.learn",
@@ -138,7 +139,6 @@ STAGES = [
     "cli.data",
     "cli",
     "signals",
-    "streams",
     "__main__",
 ]
 
