@@ -133,6 +133,7 @@ STAGES = [
     "io.anndata",
     "io",
     "plots",
+    "streams",
     "cli.app",
     "cli.report",
     "cli.dry_run",
@@ -142,7 +143,6 @@ STAGES = [
     "cli.data",
     "cli",
     "signals",
-    "streams",
     "__main__",
 ]
 
