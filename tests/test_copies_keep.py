@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy.optimize import brentq
+from sklearn.exceptions import ConvergenceWarning
 
 import smoothgraph.edges as edges_module
 import smoothgraph.learner as learner_module
@@ -277,3 +278,9 @@ def test_what_does_not_know_copies_says_so(rng):
         solve(problem, solver="primal_dual")
     with pytest.raises(ValueError, match="Convergence cannot be drawn for copies that are kept"):
         plots.convergence(GraphLearner(5, **PAPER).fit(X))
+
+
+def test_a_degree_that_copies_make_unattainable_is_said():
+    """An edge of two samples stands for edges of all their copies: one more or less is more than one edge of rows."""
+    with pytest.warns(ConvergenceWarning, match="Wanted 1 neighbours per node, the graph has 2"):
+        assert GraphLearner(1, duplicates="keep").fit([[1.0], [0.0], [0.0]]).n_neighbors_ == 2.0
