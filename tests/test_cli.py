@@ -313,7 +313,7 @@ def test_options_that_make_no_sense_are_refused_before_the_table_is_read(tmp_pat
 
 
 def test_a_list_of_columns_may_have_blanks(tmp_path, table, run):
-    path, X = table
+    path, _ = table
     assert run("learn", path, "--columns", "a, b", "-k", 5, "-q", "-o", tmp_path / "some.npz")[0] == 0
     assert run("learn", path, "--exclude", " c ,name, kind", "-k", 5, "-q", "-o", tmp_path / "others.npz")[0] == 0
     some, others = read_graph(tmp_path / "some.npz"), read_graph(tmp_path / "others.npz")
