@@ -135,6 +135,7 @@ STAGES = [
     "io.anndata",
     "io",
     "plots",
+    "streams",
     "cli.app",
     "cli.report",
     "cli.dry_run",
@@ -144,7 +145,6 @@ STAGES = [
     "cli.data",
     "cli",
     "signals",
-    "streams",
     "__main__",
 ]
 

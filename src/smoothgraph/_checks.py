@@ -63,7 +63,7 @@ def check_parameters(learner):
     if not isinstance(learner.metric, str) or learner.metric not in (*METRICS, *MATRICES):
         raise ValueError(f"metric={learner.metric!r} is not known: use one of {metric_names()}.")
     if not _is_number(learner.oversampling, Real, 1):
-        raise ValueError(f"oversampling={learner.oversampling!r} must be a number of at least 1; 3 is usual.")
+        raise ValueError(f"oversampling={learner.oversampling!r} must be a number of at least 1; 2 is usual.")
     if learner.duplicates not in ("merge", "keep"):
         raise ValueError(f"duplicates={learner.duplicates!r} is not known: use 'merge' or 'keep'.")
     if not _is_number(learner.max_iter, Integral, 1):

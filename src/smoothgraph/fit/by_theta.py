@@ -192,7 +192,8 @@ def _warn_of_degree(asked: Asked, state: State, solution: Solution) -> None:
     n, wanted, reached = state.problem.n, asked.degree, mean_neighbors(state.point, state.bridges)
     if asked.terms.sizes is None:
         reached += (solution.weights.nnz - float(state.point.n_neighbors.sum())) / n
-    if wanted is None or abs(reached - wanted) <= max(PROMISED_DEGREE * wanted, 2.0 / n):
+    one_edge = 2.0 / asked.terms.n_rows(n)
+    if wanted is None or abs(reached - wanted) <= max(PROMISED_DEGREE * wanted, one_edge):
         return
     connected = f" {state.bridges.count} bridges were needed for one component." if state.bridges.count else ""
     why = "" if state.jump is None else f": {state.jump}"
