@@ -1,5 +1,6 @@
 """Several fits at once, in threads and in forked children: the graphs are those of one fit alone, to the bit."""
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -233,6 +234,18 @@ def test_limits_of_others_that_overlap_ours_are_not_undone(two_blas_threads, ord
     else:
         with one_blas_thread, threadpool_limits(limits=1, user_api="blas"):
             pass
+    assert blas_threads() == two_blas_threads
+
+
+@pytest.mark.parametrize("who", ["ours", "theirs"])
+def test_a_limit_around_calls_that_overlap_brings_the_number_back(two_blas_threads, who):
+    """A limit that begins in another one and ends after it puts back what it saw: the guide asks for one around all."""
+    with threadpool_limits(limits=1, user_api="blas"):
+        with contextlib.ExitStack() as first:
+            first.enter_context(one_blas_thread if who == "ours" else threadpool_limits(limits=1, user_api="blas"))
+            second = threadpool_limits(limits=1, user_api="blas")
+        second.restore_original_limits()
+        assert {count for _, count in blas_threads()} == {1}
     assert blas_threads() == two_blas_threads
 
 

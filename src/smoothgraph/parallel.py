@@ -286,7 +286,7 @@ class _OneBlasThread:
     """While any caller is inside, BLAS uses one thread per call: our threads and its own would wait for each other.
 
     Others set the same limits, scikit-learn for one, and put back what they saw. So a limit that is no longer the one that was
-    set here is left as it is.
+    set here is left as it is. What others put back when we are gone cannot be told from what a user wants, and stays too.
     """
 
     def __init__(self):
