@@ -168,6 +168,24 @@ def test_standardising_keeps_sparse_tables_sparse_and_small_numbers_small(tmp_pa
     assert "--standardize robust does not apply to --metric precomputed" in told
 
 
+def test_a_dry_run_says_what_it_would_take_and_writes_nothing(tmp_path, run, rng):
+    np.save(tmp_path / "x.npy", rng.normal(size=(300, 4)).astype(np.float32))
+    before = sorted(tmp_path.iterdir())
+    code, out, _ = run("learn", tmp_path / "x.npy", "-k", 5, "-o", tmp_path / "graph.npz", "--dry-run", "--json")
+    facts = json.loads(out)
+    assert (code, facts["samples"], facts["features"], facts["search"]) == (0, 300, 4, "exact")
+    assert facts["memory_bytes"] > 1e8
+    assert facts["seconds"] > 0
+    code, out, _ = run("learn", tmp_path / "x.npy", "--dry-run")  # needs no output
+    assert code == 0
+    assert "300 × 4 features" in out
+    assert sorted(tmp_path.iterdir()) == before
+    assert run("learn", tmp_path / "none.npy", "--dry-run")[0] == 1
+    code, _, error = run("learn", tmp_path / "x.npy")
+    assert code == 2
+    assert "--output" in error
+
+
 def test_info_tells_what_learn_wrote(tmp_path, table, run):
     out = tmp_path / "graph.graphml"
     _, learned, _ = run("learn", table[0], *NAMED, "-k", 6, "-o", out, "--json", "--quiet")
@@ -273,6 +291,44 @@ def test_wrong_commands_get_one_clear_line(tmp_path, table, run, monkeypatch, ar
     if code == 1:
         assert told.splitlines()[-1].startswith("smoothgraph: ")
     assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["-k", 0], "n_neighbors=0"),
+        (["--tol", -1], "tol=-1.0"),
+        (["--oversampling", 0.1], "oversampling=0.1 must be a number of at least 1; 2 is usual"),
+        (["--model", "knn", "--theta", 1], "theta=1.0 does not apply"),
+        (["--prior-strength", 1], "prior"),
+        (["--scale", "much"], "scale='much'"),
+        (["-o", "graph.txt"], "graph.txt does not say in which format"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused_before_the_table_is_read(tmp_path, run, options, message):
+    (tmp_path / "table.csv").write_text("this is no table")
+    code, _, told = run("learn", tmp_path / "table.csv", "-o", tmp_path / "graph.npz", *options)
+    assert (code, told.count("\n")) == (1, 1)
+    assert message in told
+
+
+def test_a_list_of_columns_may_have_blanks(tmp_path, table, run):
+    path, _ = table
+    assert run("learn", path, "--columns", "a, b", "-k", 5, "-q", "-o", tmp_path / "some.npz")[0] == 0
+    assert run("learn", path, "--exclude", " c ,name, kind", "-k", 5, "-q", "-o", tmp_path / "others.npz")[0] == 0
+    some, others = read_graph(tmp_path / "some.npz"), read_graph(tmp_path / "others.npz")
+    assert some.metadata["source"]["columns"] == others.metadata["source"]["columns"] == ["a", "b"]
+    assert (some.W != others.W).nnz == 0
+
+
+def test_the_kind_of_a_file_in_capitals(tmp_path, table, run):
+    for name in ("graph.NPZ", "graph.Parquet", "graph.CSV", "graph.GraphML", "graph.H5AD"):
+        assert run("learn", table[0], *NAMED, "-k", 5, "-q", "-o", tmp_path / name)[0] == 0
+        code, shown, _ = run("info", tmp_path / name, "--json")
+        assert (code, json.loads(shown)["n"]) == (0, 80)
+    assert {path.name for path in tmp_path.glob("graph.*")} == {
+        "graph.NPZ", "graph.Parquet", "graph.CSV", "graph.GraphML", "graph.H5AD"
+    }  # fmt: skip
 
 
 def test_what_did_not_converge_has_its_own_exit_code(tmp_path, table, run):

@@ -34,10 +34,19 @@ def blas_threads():
     return sorted((one["filepath"], one["num_threads"]) for one in threadpool_info() if one["user_api"] == "blas")
 
 
+@pytest.fixture(autouse=True)
+def others():
+    """Threads that were there before the test: those of tests that ran before it in the same process."""
+    BEFORE["threads"] = _thread._count()
+
+
+BEFORE = {"threads": 0}
+
+
 def our_threads():
-    """The number of threads of ours that do not end by themselves at once: `threading` knows only those that it began."""
+    """The number of new threads that do not end by themselves at once; `threading` knows only those that it began itself."""
     for _ in range(100):
-        found = _thread._count() - sum(thread is not threading.main_thread() for thread in threading.enumerate())
+        found = _thread._count() - BEFORE["threads"]
         if found <= 0:
             return 0
         time.sleep(0.01)

@@ -207,6 +207,36 @@ def test_encodings_without_greek(files, encoding):
     assert b"theta" in shown
 
 
+@pytest.mark.parametrize("encoding", ["ascii", "utf-8"])
+def test_the_values_of_a_result_stand_below_each_other(files, encoding):
+    """Also where θ is spelt out; and no line is filled up with blanks, which a pager would fold."""
+    _, shown, _ = run("info", files / "graph.npz", env={"PYTHONIOENCODING": encoding})
+    how = shown.decode(encoding).partition("learned by")[2].splitlines()[2:]
+    column = how[0].index("(wanted") - len("4.000 ")
+    assert any(line.startswith(("θ", "theta")) for line in how)
+    for line in how:
+        assert line == line.rstrip()
+        assert line[column - 2 : column] == "  "
+        assert line[column] != " "
+
+
+def test_a_command_is_not_aborted_by_threads_that_outlive_it(tmp_path):
+    """Python's own end takes threads of libraries down in the middle of C++ code, which ends the process by SIGABRT."""
+    script = """
+import atexit, sys
+import smoothgraph.__main__ as program
+class Global:
+    def __del__(self): print("Python was taken down", flush=True)
+last = Global()
+atexit.register(print, "tidied up")
+sys.argv = ["smoothgraph", "info", "missing.npz"]
+program.main()
+"""
+    code, shown, told = run("-c", script, program=[sys.executable], cwd=tmp_path)
+    assert (code, shown) == (1, b"tidied up\n")
+    assert told == b"smoothgraph: missing.npz does not exist.\n"
+
+
 def test_the_help_is_plain_text():
     """Where θ is spelt out after the lines were laid out, they would be too long."""
     from typer.main import get_command

@@ -3,6 +3,7 @@
 Whatever happens inside, the process ends with an exit code and, if it is not 0, one line on stderr that says why.
 """
 
+import atexit
 import errno
 import os
 import sys
@@ -27,7 +28,7 @@ def main(arguments: list[str] | None = None) -> None:
     streams.prepare()
     warnings.showwarning = _show_warning
     code = signals.run(lambda: _run(sys.argv[1:]))
-    sys.exit(_checked_output(code, sys.argv[1:]))
+    _leave(_checked_output(code, sys.argv[1:]))
 
 
 def _run(arguments: list[str]) -> Any:
@@ -71,6 +72,18 @@ def _checked_output(code: Any, arguments: list[str]) -> Any:
         return code
     _complain(f"The result could not be printed: {lost.strerror}.")
     return 1
+
+
+def _leave(code: Any) -> None:
+    """End the process with this exit code, all that was printed being out.
+
+    Python is not taken down first: a thread of Arrow that lets go of a file while that happens is ended in the middle of its
+    C++ code, and the process with it (SIGABRT), though all was done.
+    """
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    os._exit(code if isinstance(code, int) else int(code is not None))
 
 
 def _show_warning(message, category, filename, lineno, file=None, line=None) -> None:

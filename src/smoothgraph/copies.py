@@ -104,7 +104,7 @@ class Copies:
         """A graph of distinct samples → one of all rows: copies have the edges of their sample, and `own` among themselves."""
         self.check_size(W)
         W = self.columns_of_rows(sp.csr_matrix(W + sp.diags(own))[self.sample_of])
-        W.setdiag(0.0)
+        W = sp.csr_matrix(W - sp.diags(W.diagonal()))
         W.eliminate_zeros()
         W.sort_indices()
         return W

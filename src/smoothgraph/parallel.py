@@ -93,7 +93,7 @@ class Threads:
             one_blas_thread.hold(self._blas_before)  # an interrupt may have come where a limit was about to be taken off
         self._end()
         cause = error
-        while isinstance(cause, SystemError) and cause.__cause__ is not None:
+        while isinstance(cause, SystemError) and cause.__cause__ is not None:  # one for each compiled function on the way
             cause = cause.__cause__
         if cause is not error:
             raise cause from None

@@ -32,7 +32,6 @@ class Forgiving(io.FileIO):
 
 def prepare() -> None:
     """Make the streams of this process forgiving, unless somebody has replaced them."""
-    codecs.register_error("smoothgraph.plain", _plain)
     _open_closed_ones()
     for number, name in ((1, "stdout"), (2, "stderr")):
         stream = getattr(sys, name)
@@ -47,6 +46,12 @@ def lost_output() -> OSError | None:
     sys.stdout.flush()
     raw = getattr(getattr(sys.stdout, "buffer", None), "raw", None)
     return raw.lost if isinstance(raw, Forgiving) else None
+
+
+def as_printed(text: str) -> str:
+    """The text as stdout will show it, so that its width is known: with "theta" where the encoding has no θ."""
+    encoding = sys.stdout.encoding or "utf-8"
+    return text.encode(encoding, "smoothgraph.plain").decode(encoding)
 
 
 def _open_closed_ones():
@@ -75,3 +80,6 @@ def _plain(error):
     if not isinstance(error, UnicodeEncodeError):
         raise error
     return "".join(PLAIN.get(letter, "?") for letter in error.object[error.start : error.end]), error.end
+
+
+codecs.register_error("smoothgraph.plain", _plain)

@@ -91,6 +91,7 @@ def learn(
     scale: Annotated[str | None, _parameter("Scale of the weights: a number, 'sum' or 'laplacian'.")] = None,
     random_state: Annotated[int | None, _parameter("Seed of the approximate search and of --projection.")] = None,
     n_jobs: Annotated[int | None, _parameter("Number of threads; one for each core if not given.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say about how long it takes, and how much memory.")] = False,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -103,9 +104,17 @@ def learn(
     smoothgraph learn cells.h5ad --key X_pca -k 15 -o cells_with_graph.h5ad
     smoothgraph learn cells.h5ad --key X_pca --add --key-added learned
     smoothgraph learn big.npy -k 5 --neighbors approximate --random-state 0 -o graph.parquet --json
+    smoothgraph learn big.npy --dry-run
     """
     from smoothgraph.cli.report import Progress, learned, show
 
+    if dry_run:
+        from smoothgraph.cli.dry_run import dry_run as tell
+        from smoothgraph.learner import GraphLearner
+
+        facts, lines = tell(context.params, GraphLearner(**_parameters(context.params)))
+        show(facts, lines, as_json=as_json, quiet=quiet)
+        return
     with Progress(quiet) as progress:
         metadata, missed = _learn(context.params, progress)
     show(metadata, learned(metadata), as_json=as_json, quiet=quiet)
@@ -121,9 +130,9 @@ def _learn(options: dict[str, Any], progress) -> tuple[dict[str, Any], bool]:
 
     data, output = options["data"], _output(options)
     check_graph_path(output)
-    if options["prior"] is not None:
-        existing(options["prior"])  # before the table is read, which may take long
+    existing(data)
     progress("read", "")
+    parameters = _parameters(options)  # before the table is read, which may take long
     table = _read(options)
     progress("read", _what_was_read(table, data))
     if table.n_dropped and suffix(output) == suffix(data) == ".h5ad":
@@ -132,7 +141,7 @@ def _learn(options: dict[str, Any], progress) -> tuple[dict[str, Any], bool]:
             "of the file first, or write the graph to an .npz."
         )
     source = source_of(data, table, options["key"])
-    learner, missed = _fit(_samples(table, options), options, progress)
+    learner, missed = _fit(_samples(table, options), parameters, progress)
     metadata = graph_metadata(learner) | {"standardize": options["standardize"], "source": source}
     if options["label_column"] is not None:
         metadata["label_column"] = options["label_column"]
@@ -152,7 +161,7 @@ def _output(options: dict[str, Any]) -> Path:
         return data
     if output is None:
         more = ", or --add to put the graph into DATA" if suffix(data) == ".h5ad" else ""
-        raise typer.BadParameter(f"name the file to write{more}.", param_hint="--output")
+        raise typer.BadParameter(f"name the file to write, such as -o graph.npz{more}.", param_hint="'--output' / '-o'")
     if options["key_added"] is not None and suffix(output) != ".h5ad":
         raise ValueError(f"--key-added {options['key_added']} is for an h5ad, and {output} is none: leave it out.")
     check_output(output, [data, options["prior"]])
@@ -177,11 +186,14 @@ def _read(options: dict[str, Any]):
     """The table that DATA and the options of "The table" ask for, as it is in the file."""
     from smoothgraph.io.tables import read_table
 
-    chosen: dict[str, Any] = {
-        name: text and text.split(",") for name, text in options.items() if name in ("columns", "exclude")
-    }
+    chosen: dict[str, Any] = {name: _names(options[name]) for name in ("columns", "exclude")}
     others = {name: options[name] for name in ("id_column", "label_column", "key", "missing", "encoding", "max_memory")}
     return read_table(options["data"], **chosen, **others)
+
+
+def _names(text: str | None) -> list[str] | None:
+    """The names in a list such as a,b or "a, b"; names in a text table have no blanks around them either."""
+    return [name.strip() for name in text.split(",")] if text else None
 
 
 def _what_was_read(table, data: Path) -> str:
@@ -229,19 +241,25 @@ def _standardized(X, how: str, metric: str):
     return ((X - median) / scale).astype(X.dtype, copy=False)
 
 
-def _fit(X, options: dict[str, Any], progress):
-    """(a fitted learner, whether it missed its tolerance): options that are not among the given ones keep their defaults."""
+def _parameters(options: dict[str, Any]) -> dict[str, Any]:
+    """The parameters of the learner that the options ask for; an error if they make no sense whatever the table."""
+    from smoothgraph._checks import check_parameters
     from smoothgraph.io.graphs import read_graph
-    from smoothgraph.io.npy import check_unchanged
     from smoothgraph.learner import GraphLearner
 
     parameters = {name: options[name] for name in GraphLearner().get_params(deep=False) if name in options}
-    if "model" in parameters:
-        parameters["model"] = _model(options)
-    if parameters.get("prior") is not None:
-        parameters["prior"] = read_graph(parameters["prior"], max_memory=options["max_memory"]).W
-    if "scale" in parameters:
-        parameters["scale"] = _number_or_text(parameters["scale"])
+    parameters["model"] = _model(options)
+    parameters["scale"] = _number_or_text(options["scale"])
+    if options["prior"] is not None:
+        parameters["prior"] = read_graph(options["prior"], max_memory=options["max_memory"]).W
+    check_parameters(GraphLearner(**parameters))
+    return parameters
+
+
+def _fit(X, parameters: dict[str, Any], progress):
+    """(a fitted learner, whether it missed its tolerance)."""
+    from smoothgraph.io.npy import check_unchanged
+    from smoothgraph.learner import GraphLearner
 
     def told(stage: str, text: str) -> None:
         check_unchanged(X)  # a file that is mapped and became shorter would end the process in this stage

@@ -17,10 +17,10 @@ from rich.table import Table
 from rich.text import Text
 
 from smoothgraph.messages import one_line, printable
+from smoothgraph.streams import as_printed
 
 REDRAWS = 4  # of the status, per second: enough to see that work goes on
 MAX_COLUMNS = 20  # names of columns that are shown
-PIPE_WIDTH = 200  # letters in a line of a table, where the output is no terminal and so has no width of its own
 
 
 class Progress:
@@ -75,13 +75,17 @@ def show(facts: dict[str, Any], lines, *, as_json: bool, quiet: bool) -> None:
     if as_json:
         print(_as_json(facts))
     elif not quiet:
+        rows = [(as_printed(printable(name)), as_printed(printable(value))) for name, value in lines]
+        width = max((len(name) for name, _ in rows), default=0)
+        if not sys.stdout.isatty():  # which has no width to fold lines at, nor to fill them up to
+            print("\n".join(f"{name:{width}}    {value}" for name, value in rows))
+            return
         table = Table(show_header=False, box=None, pad_edge=False, padding=(0, 2, 0, 2))
         table.add_column(style="bold", no_wrap=True)
         table.add_column(overflow="fold")
-        for name, value in lines:
-            table.add_row(Text(printable(name)), Text(printable(value)))
-        width = None if sys.stdout.isatty() else PIPE_WIDTH
-        Console(highlight=False, width=width).print(table)
+        for row in rows:
+            table.add_row(*map(Text, row))
+        Console(highlight=False).print(table)
 
 
 def say(text: str) -> None:

@@ -66,11 +66,13 @@ def learn_by_theta(model: ThetaModel, task: Task) -> Learned:
         z = task.found.nearest(task.n_neighbors + 1, local_scale, threads=threads)
         bounds = _theta_bounds(model, task, z)
         theta = task.theta or float(np.sqrt(bounds.lower) * np.sqrt(bounds.upper))  # type: ignore[union-attr]
-        most = _largest_theta(task, z[:, 0], theta)
-        theta_range = None if bounds is None else _theta_range(task, bounds, z[:, 0], most)
+        nearest = z[:, 0].copy()
+        del z  # solving needs the memory, that of the lists too
+        most = _largest_theta(task, nearest, theta)
+        theta_range = None if bounds is None else _theta_range(task, bounds, nearest, most)
         say(f"θ {theta:.6g}" + (f", bounds {bounds.lower:.6g} to {bounds.upper:.6g}" if bounds else ""))
         is_exact = task.found.exact
-        task.found.release()  # solving needs the memory
+        task.found.release()
     started, asked = time.perf_counter(), _asked(model, task, distances, prior, is_exact, theta_range)
     with stage("solve") as say:
         support = Support.of(edges, task.width, local_scale, threads=threads)

@@ -32,11 +32,12 @@ def read_parquet_frame(path: Path, wanted: Wanted) -> tuple[Any, Wanted, str]:
         file = parquet.ParquetFile(path, read_dictionary=special)
         parts, count = [], 0
         for number in range(file.metadata.num_row_groups):
-            parts.append(file.read_row_group(number, columns=needed))
-            count += parts[-1].nbytes
+            part = file.read_row_group(number, columns=needed)
+            part.validate(full=True)  # before even its size is asked for, as below
+            parts.append(part)
+            count += part.nbytes
             check_declared(path, count, "tables", wanted.limit)
         table = pa.concat_tables(parts) if parts else file.schema_arrow.empty_table().select(needed)
-        table.validate(full=True)
     return table, wanted._replace(columns=wanted.features(names), exclude=None), ""
 
 
