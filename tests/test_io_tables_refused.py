@@ -369,6 +369,13 @@ def test_columns_that_hold_numbers_of_other_kinds(tmp_path):
     assert read_table(tmp_path / "a.parquet", missing="drop").n_dropped == 1
 
 
+@pytest.mark.skipif(not os.path.exists("/proc/self/mem"), reason="needs a file that cannot be read, as on a failing disk")
+def test_errors_of_the_system_name_the_file(tmp_path):
+    (tmp_path / "a.csv").symlink_to("/proc/self/mem")
+    with pytest.raises(OSError, match=r"Input/output error: '.*a\.csv'"):
+        read_table(tmp_path / "a.csv")
+
+
 def test_arrow_errors_are_one_line(tmp_path):
     for name in ("a.parquet", "a.arrow", "a.feather"):
         for data in (b"", b"PAR1", b"PAR1" + bytes(100) + b"PAR1", b"ARROW1\0\0" + bytes(100), b"\xff\xff\xff\xff" + bytes(50)):

@@ -38,8 +38,8 @@ def reading(path, kind: str) -> Iterator[None]:
             f"{printable(str(path))} needs more memory than there is. Read a part of it, or use a larger machine."
         ) from error
     except OSError as error:
-        if error.errno is not None:
-            raise
+        if error.errno is not None:  # a failing disk, for one, does not say which file it was
+            raise (error if error.filename else OSError(error.errno, error.strerror, str(path))) from None
         raise BadFileError(_line(path, kind, error)) from error
     except Exception as error:
         raise BadFileError(_line(path, kind, error)) from error

@@ -90,7 +90,7 @@ def read_text_frame(path: Path, wanted: Wanted) -> tuple[Any, Wanted, str]:
         table = _read(path, dialect, types, wanted.limit)
         for name in (wanted.id_column, wanted.label_column):
             if name in types and name not in features:
-                table = table.set_column(table.column_names.index(name), name, _whole_numbers(table[name]))
+                table = table.set_column(table.column_names.index(name), name, whole_numbers(table[name]))
     if dialect.has_row_names and wanted.id_column == dialect.names[0] and _only_counts(table[dialect.names[0]]):
         wanted = wanted._replace(id_column=None)
     return table, wanted._replace(columns=features, exclude=None), str(dialect)
@@ -297,7 +297,7 @@ class _CountedQuotes(io.RawIOBase):
         super().close()
 
 
-def _whole_numbers(column):
+def whole_numbers(column):
     """A column of text as whole numbers, if it can be written back as it was: 007 and 1.0 stay text."""
     pa = need("pyarrow", EXTRA)
     try:
