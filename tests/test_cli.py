@@ -181,8 +181,22 @@ def test_info_tells_what_learn_wrote(tmp_path, table, run):
     assert facts["n_components"] == connected_components(W, directed=False, return_labels=False)
     assert run("info", out, "--quiet") == (0, "", "")
     _, shown, _ = run("info", out)
-    for word in ("neighbours per node", "ids such as s0, s1", "learned by smoothgraph", "n_neighbors=6", "gap"):
+    for word in ("neighbours per node", "ids such as 's0', 's1'", "learned by smoothgraph", "n_neighbors=6", "gap"):
         assert word in shown
+
+
+def test_long_ids_do_not_fill_the_screen(tmp_path, run):
+    path, long = tmp_path / "graph.npz", "x" * 10**6
+    write_graph(path, np.ones((3, 3)) - np.eye(3), ids=["a", "b", long])
+    code, shown, _ = run("info", path)
+    assert (code, "'a', 'b', 'xxx" in shown) == (0, True)
+    assert len(shown) < 2000
+    for command in (["plot", path, "--kind", "neighborhood", "--node", "c"], ["convert", path, tmp_path / "graph.txt"]):
+        assert len(run(*command)[2]) < 2000
+    write_graph(path, np.ones((2, 2)) - np.eye(2), ids=["a", "\x1b" + long])
+    told = run("convert", path, tmp_path / "graph.graphml")[2]
+    assert "in '\\x1bxxx" in told
+    assert len(told) < 2000
 
 
 def test_convert_and_compare(tmp_path, table, run):
@@ -295,7 +309,7 @@ def test_options_that_make_no_sense_are_refused_before_the_table_is_read(tmp_pat
 
 
 def test_a_list_of_columns_may_have_blanks(tmp_path, table, run):
-    path, X = table
+    path, _ = table
     assert run("learn", path, "--columns", "a, b", "-k", 5, "-q", "-o", tmp_path / "some.npz")[0] == 0
     assert run("learn", path, "--exclude", " c ,name, kind", "-k", 5, "-q", "-o", tmp_path / "others.npz")[0] == 0
     some, others = read_graph(tmp_path / "some.npz"), read_graph(tmp_path / "others.npz")
