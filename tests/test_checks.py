@@ -343,3 +343,9 @@ def test_ordinary_tables_are_not_warned_of(rng):
         rare,
     ):
         assert warnings_of(GraphLearner(4, model="knn"), named(table)) == []
+
+
+@pytest.mark.parametrize("prior", [GRAPH.astype(complex), GRAPH.toarray().astype(complex)])
+def test_a_complex_prior_is_refused_and_called_so(prior):
+    with pytest.raises(ValueError, match="complex"):
+        GraphLearner(4, prior=prior, prior_strength=1.0).fit(X)

@@ -168,6 +168,8 @@ def _check_kind_of_prior(prior):
             f"prior is a {type(prior).__name__} of {package}, but its matrix of weights is needed: for a graph G on n nodes "
             f"use {MATRIX_CALLS[package]}."
         )
+    if np.ndim(prior) == 2 and np.asarray(prior).dtype.kind == "c":
+        raise ValueError("prior has complex values, but weights are real: use prior.real, or np.abs(prior).")
     if np.ndim(prior) != 2 or np.asarray(prior).dtype.kind not in "biuf":
         raise TypeError(
             f"prior is a {type(prior).__name__}, but a sparse matrix or an array (n, n) of weights is needed; of a graph file "
