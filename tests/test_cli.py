@@ -298,6 +298,8 @@ def test_wrong_commands_get_one_clear_line(tmp_path, table, run, monkeypatch, ar
         (["--model", "knn", "--theta", 1], "theta=1.0 does not apply"),
         (["--prior-strength", 1], "prior"),
         (["--scale", "much"], "scale='much'"),
+        (["--random-state", -5], "random_state=-5 must be from 0"),
+        (["--random-state", 2**32], "random_state=4294967296 must be from 0"),
         (["-o", "graph.txt"], "graph.txt does not say in which format"),
     ],
 )
@@ -315,6 +317,7 @@ def test_a_list_of_columns_may_have_blanks(tmp_path, table, run):
     some, others = read_graph(tmp_path / "some.npz"), read_graph(tmp_path / "others.npz")
     assert some.metadata["source"]["columns"] == others.metadata["source"]["columns"] == ["a", "b"]
     assert (some.W != others.W).nnz == 0
+    assert "no column ''" in run("learn", path, "--columns", "", *NAMED, "-o", tmp_path / "none.npz")[2]  # "$UNSET" is not all
 
 
 def test_the_kind_of_a_file_in_capitals(tmp_path, table, run):

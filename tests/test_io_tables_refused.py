@@ -191,7 +191,7 @@ def test_small_files_that_expand_are_refused_at_the_limit(tmp_path, monkeypatch)
     zeros, limit = io.BytesIO(), 1e6
     np.savez_compressed(zeros, X=np.zeros((500_000, 2)))
     for name, data, message in (
-        ("a.csv.gz", gzip.compress(b"a,b\n" + b"0,0\n" * 300_000), r"holds a table that needs .* the limit is 1 MB"),
+        ("a.csv.gz", gzip.compress(b"a,b\n" + b"0,0\n" * 300_000), r"a table, which needs .* the limit is 1 MB"),
         ("b.csv.bz2", bz2.compress(b"a" * 3_000_000), "no end of a line in its first 1 MB"),
         ("a.libsvm.gz", gzip.compress(b"1 1:1\n" * 100_000), "expands to more than 0.125 MB"),
         ("a.npz", zeros.getvalue(), r"an array 'X' of shape \(500000, 2\)"),
@@ -202,8 +202,9 @@ def test_small_files_that_expand_are_refused_at_the_limit(tmp_path, monkeypatch)
         ),
     ):
         assert len(data) < 20_000
-        with pytest.raises(ValueError, match=message):
+        with pytest.raises(ValueError, match=message) as refused:
             read_table(written(tmp_path / name, data), max_memory=limit)
+        assert str(refused.value).count(name) == 1  # it is said once, not within another sentence about the file
     parquet.write_table(pa.table({"a": np.zeros(500_000)}), tmp_path / "a.parquet")
     with pytest.raises(ValueError, match="declares 500000 rows"):
         read_table(tmp_path / "a.parquet", max_memory=limit)

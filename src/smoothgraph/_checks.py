@@ -24,6 +24,7 @@ MATRIX_CALLS = {  # packages of graphs → what gives the matrix of a graph G, r
     "pygsp": "G.W",
     "networkit": "networkit.algebraic.adjacencyMatrix(G)",
 }
+LARGEST_SEED = 2**32  # seeds of NumPy's RandomState are below it
 FEWEST_TO_CONNECT = 3  # neighbours; a tree has nearly 2 per node, so that with fewer most edges would be bridges
 SAMPLED_ROWS, SAMPLED_VALUES = 2000, 2_000_000  # rows, and values in them, from which the share of a column is estimated
 LEAST_SAMPLED_ROWS = 100  # that many rows of a wide table are looked at, however many values they have
@@ -67,6 +68,9 @@ def check_parameters(learner):
         raise ValueError(f"max_iter={learner.max_iter!r} must be an integer of at least 1.")
     if learner.n_jobs is not None and not (_is_number(learner.n_jobs, Integral, 1) or learner.n_jobs == -1):
         raise ValueError(f"n_jobs={learner.n_jobs!r} must be None or -1 (all cores), or a positive integer.")
+    seed = learner.random_state
+    if isinstance(seed, int | np.integer) and not 0 <= seed < LARGEST_SEED:
+        raise ValueError(f"random_state={seed!r} must be from 0 to 2**32 − 1, a RandomState, or None.")
     for name in ("theta", "alpha", "beta", "max_weight", "tol"):
         value = getattr(learner, name)
         if not (value is None and name != "tol") and not (_is_number(value, Real, 0) and value > 0):

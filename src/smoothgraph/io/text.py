@@ -14,11 +14,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from smoothgraph.files import suffix
-from smoothgraph.io.door import BadFileError, reading
+from smoothgraph.io.door import BadFileError, check_declared, reading
 from smoothgraph.io.frames import EXTRA, OTHER_COLUMNS, check_names, is_number
 from smoothgraph.io.samples import Wanted, listed, shown
 from smoothgraph.io.streams import opened
-from smoothgraph.memory import check_memory
 from smoothgraph.messages import printable
 from smoothgraph.optional import need
 
@@ -267,7 +266,7 @@ def _read(path, dialect, types, limit):
         with file, _reader(file, dialect, types) as reader:
             for batch in reader:
                 count += batch.nbytes
-                check_memory(2 * count, f"{printable(str(path))} holds a table that needs", FEWER, limit)
+                check_declared(path, 2 * count, "a table", limit, FEWER)
                 batches.append(batch)
     except (pa.ArrowInvalid, UnicodeDecodeError) as error:
         raise BadFileError(_explained(path, dialect, types, error)) from error
