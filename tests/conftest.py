@@ -1,5 +1,6 @@
 """Data and problems that several tests use."""
 
+import hypothesis
 import numpy as np
 import pytest
 
@@ -9,6 +10,9 @@ from smoothgraph.fit.state import Asked, Support
 from smoothgraph.models import Log
 from smoothgraph.neighbors import find_neighbors
 from smoothgraph.parallel import Threads
+
+hypothesis.settings.register_profile("untimed", deadline=None)  # how long an example takes depends on what else runs
+hypothesis.settings.load_profile("untimed")
 
 
 @pytest.fixture

@@ -349,3 +349,18 @@ def test_ordinary_tables_are_not_warned_of(rng):
 def test_a_complex_prior_is_refused_and_called_so(prior):
     with pytest.raises(ValueError, match="complex"):
         GraphLearner(4, prior=prior, prior_strength=1.0).fit(X)
+
+
+@pytest.mark.parametrize(("max_weight", "scale"), [(1e-300, None), (9e-9, None), (1e-3, 1e6)])
+def test_a_max_weight_without_digits_is_refused(max_weight, scale):
+    with pytest.raises(ValueError, match=r"max_weight=.*too small for a graph with δ"):
+        GraphLearner(3, max_weight=max_weight, scale=scale).fit(np.random.default_rng(0).normal(size=(30, 3)))
+
+
+def test_the_smallest_max_weight_gives_a_graph_of_numbers():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # with so small a bound nearly all pairs are neighbours
+        learner = GraphLearner(3, max_weight=1e-8).fit(np.random.default_rng(0).normal(size=(30, 3)))
+    assert np.isfinite(learner.graph_.data).all()
+    assert 0.0 < learner.graph_.data.max() <= 1e-8
+    assert learner.solution_.gap < 1e-6

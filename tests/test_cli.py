@@ -168,6 +168,24 @@ def test_standardising_keeps_sparse_tables_sparse_and_small_numbers_small(tmp_pa
     assert "--standardize robust does not apply to --metric precomputed" in told
 
 
+def test_a_dry_run_says_what_it_would_take_and_writes_nothing(tmp_path, run, rng):
+    np.save(tmp_path / "x.npy", rng.normal(size=(300, 4)).astype(np.float32))
+    before = sorted(tmp_path.iterdir())
+    code, out, _ = run("learn", tmp_path / "x.npy", "-k", 5, "-o", tmp_path / "graph.npz", "--dry-run", "--json")
+    facts = json.loads(out)
+    assert (code, facts["samples"], facts["features"], facts["search"]) == (0, 300, 4, "exact")
+    assert facts["memory_bytes"] > 1e8
+    assert facts["seconds"] > 0
+    code, out, _ = run("learn", tmp_path / "x.npy", "--dry-run")  # needs no output
+    assert code == 0
+    assert "300 × 4 features" in out
+    assert sorted(tmp_path.iterdir()) == before
+    assert run("learn", tmp_path / "none.npy", "--dry-run")[0] == 1
+    code, _, error = run("learn", tmp_path / "x.npy")
+    assert code == 2
+    assert "--output" in error
+
+
 def test_info_tells_what_learn_wrote(tmp_path, table, run):
     out = tmp_path / "graph.graphml"
     _, learned, _ = run("learn", table[0], *NAMED, "-k", 6, "-o", out, "--json", "--quiet")

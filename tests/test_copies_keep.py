@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy.optimize import brentq
+from sklearn.exceptions import ConvergenceWarning
 
-import smoothgraph.edges as edges_module
 import smoothgraph.learner as learner_module
 from conftest import blobs, edges_of, relative_l1
 from cvx import all_pairs, solve_log_model
-from smoothgraph import GraphLearner, degree_path, plots
+from smoothgraph import GraphLearner, degree_path, memory, plots
 from smoothgraph.distances import distances_of
 from smoothgraph.edges import edges_of_all_pairs
 from smoothgraph.io.exports import edge_distances
@@ -157,7 +157,7 @@ def test_cliques_that_do_not_fit_in_memory_are_refused_before_the_search(monkeyp
 
 def test_blocks_of_copies_that_do_not_fit_are_refused_before_they_are_made(monkeypatch, rng):
     X = np.repeat(rng.normal(size=(6, 2)), 10, axis=0)
-    monkeypatch.setattr(edges_module, "_memory", lambda: 24.0 * 1000)  # the cliques have 540 entries, all rows 3,540
+    monkeypatch.setattr(memory, "available_memory", lambda: 24.0 * 1000)  # the cliques have 540 entries, all rows 3,540
     with pytest.raises(ValueError, match=r"3.54e\+03 entries"):
         GraphLearner(9, **PAPER, theta=1e-3).fit(X)
 
@@ -276,4 +276,10 @@ def test_what_does_not_know_copies_says_so(rng):
     with pytest.raises(ValueError, match="primal_dual"):
         solve(problem, solver="primal_dual")
     with pytest.raises(ValueError, match="Convergence cannot be drawn for copies that are kept"):
-        plots.convergence(GraphLearner(5, **PAPER).fit(X))
+        plots.convergence(GraphLearner(5, **PAPER, theta=0.5).fit(X))
+
+
+def test_a_degree_that_copies_make_unattainable_is_said():
+    """An edge of two samples stands for edges of all their copies: one more or less is more than one edge of rows."""
+    with pytest.warns(ConvergenceWarning, match="Wanted 1 neighbours per node, the graph has 2"):
+        assert GraphLearner(1, duplicates="keep").fit([[1.0], [0.0], [0.0]]).n_neighbors_ == 2.0

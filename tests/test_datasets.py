@@ -7,8 +7,11 @@ import hashlib
 import http.server
 import io
 import re
+import subprocess
+import sys
 import threading
 import zipfile
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -163,7 +166,7 @@ def test_a_wrong_checksum_leaves_nothing_behind(nothing_here, server):
     folder, address = server
     (folder / "a.txt").write_bytes(b"something else")
     file = File("some/a.txt", (Download(address + "a.txt", sha256(b"content"), "a.txt"),))
-    with pytest.raises(ValueError, match="does not match the known hash"):
+    with pytest.raises(ValueError, match="has the sha256 checksum"):
         files.get(file)
     assert files.find(file) is None
     assert not [path for path in nothing_here.rglob("*") if path.is_file()]
@@ -174,8 +177,9 @@ def test_a_file_put_there_by_hand_is_taken_if_it_is_the_right_one(nothing_here):
     (nothing_here / "downloads").mkdir(parents=True)
     by_hand = nothing_here / "downloads" / "raw.txt"
     by_hand.write_bytes(b"something else")
-    with pytest.raises(ValueError, match="checksum"):
+    with pytest.warns(match="has the sha256 checksum"), pytest.raises(FileNotFoundError, match="download failed"):
         files.get(file)
+    assert not by_hand.exists()
     by_hand.write_bytes(b"content")
     assert files.get(file).read_bytes() == b"content"
 
@@ -199,7 +203,7 @@ def test_what_cannot_be_downloaded_says_so(nothing_here, monkeypatch):
 
 def test_a_conversion_that_fails_leaves_no_half_file(nothing_here, server):
     folder, address = server
-    (folder / "a.zip").write_bytes(b"not a zip")
+    (folder / "a.zip").write_bytes(zipped({"a.txt": b"content"}))
 
     def fail(downloads, target):
         target.write_bytes(b"half")
@@ -209,7 +213,147 @@ def test_a_conversion_that_fails_leaves_no_half_file(nothing_here, server):
     with pytest.raises(ValueError, match="no zip"):
         files.get(file)
     assert files.find(file) is None
-    assert list((nothing_here / "some").iterdir()) == []
+    assert not [path for path in nothing_here.rglob("*") if path.is_file()]
+
+
+# --- what enters the cache is whole ---------------------------------------------------------------------------------------
+
+PAGE = b"\n<!DOCTYPE html><html><body>Moved. Please log in.</body></html>"
+
+
+def zipped(members):
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, values in members.items():
+            archive.writestr(name, values)
+    return content.getvalue()
+
+
+def with_a_changed_byte(content, at):
+    return content[:at] + bytes([content[at] ^ 0xFF]) + content[at + 1 :]
+
+
+NOISE = np.random.default_rng(0).bytes(5000)
+WHOLE = {
+    "a.zip": zipped({"a.txt": NOISE}),
+    "a.npz": zipped({"a.npy": NOISE}),
+    "a.gz": gzip.compress(NOISE, mtime=0),
+    "a.bz2": bz2.compress(NOISE),
+    "a.csv": b"1,2\n",
+}
+PACKED = {name: content for name, content in WHOLE.items() if name != "a.csv"}
+DAMAGED = [pytest.param(name, PAGE, id=f"{name}-page") for name in WHOLE]
+DAMAGED += [pytest.param(name, b"", id=f"{name}-empty") for name in WHOLE]
+DAMAGED += [pytest.param(name, content[:-100], id=f"{name}-cut") for name, content in PACKED.items()]
+DAMAGED += [pytest.param(name, with_a_changed_byte(content, 2000), id=f"{name}-changed") for name, content in PACKED.items()]
+
+
+@pytest.mark.parametrize(("name", "content"), DAMAGED)
+def test_what_is_not_whole_does_not_enter_the_cache(nothing_here, server, name, content):
+    """No checksum is known, as for files of AT&T, Columbia and UCI."""
+    folder, address = server
+    file = File(f"some/{name}", (Download(address + name, None, name),))
+    (folder / name).write_bytes(content)
+    with pytest.raises(ValueError, match="was not kept") as caught:
+        files.get(file)
+    assert address + name in str(caught.value)
+    assert not [path for path in nothing_here.rglob("*") if path.is_file()]
+    (folder / name).write_bytes(WHOLE[name])
+    assert files.get(file).read_bytes() == WHOLE[name]
+
+
+@pytest.mark.parametrize(("name", "content"), [case for case in DAMAGED if case.values[1] in (b"", PAGE)])
+def test_a_damaged_file_in_the_cache_is_removed_and_fetched_again(nothing_here, server, name, content):
+    folder, address = server
+    (folder / name).write_bytes(WHOLE[name])
+    file = File(f"some/{name}", (Download(address + name, None, name),))
+    for place in (nothing_here / "some" / name, nothing_here / "downloads" / name):
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(content)
+        with pytest.warns(match=f"{re.escape(str(place))} is .*, and was removed"):
+            assert files.get(file).read_bytes() == WHOLE[name]
+        files.get(file).unlink()
+
+
+def test_a_cut_archive_in_the_cache_is_removed_and_fetched_again(nothing_here, server):
+    folder, address = server
+    (folder / "a.npz").write_bytes(WHOLE["a.npz"])
+    place = nothing_here / "some" / "a.npz"
+    place.parent.mkdir(parents=True)
+    place.write_bytes(WHOLE["a.npz"][:-100])
+    with pytest.warns(match="table of contents is missing"):
+        assert files.get(File("some/a.npz", (Download(address + "a.npz", None, "a.npz"),))).read_bytes() == WHOLE["a.npz"]
+
+
+def test_a_damaged_file_in_the_users_own_folder_is_named_and_stays(nothing_here, monkeypatch, tmp_path):
+    (tmp_path / "named").mkdir()
+    (tmp_path / "named" / "a.npz").write_bytes(PAGE)
+    monkeypatch.setenv("SMOOTHGRAPH_DATA", str(tmp_path / "named"))
+    with pytest.raises(ValueError, match="is a web page"):
+        files.get(File("a.npz"))
+    assert (tmp_path / "named" / "a.npz").read_bytes() == PAGE
+
+
+def test_an_archive_without_the_expected_members_is_removed(nothing_here, server, monkeypatch):
+    published(server, monkeypatch, "CENSUS", sources.CENSUS, zipped({"other.txt": b"1"}))
+    monkeypatch.setattr(
+        sources, "CENSUS", replace(sources.CENSUS, downloads=(replace(sources.CENSUS.downloads[0], checksum=None),))
+    )
+    with pytest.raises(ValueError, match="does not hold what was expected"):
+        datasets.census()
+    assert not [path for path in nothing_here.rglob("*") if path.is_file()]
+
+
+def test_a_download_that_ends_early_is_no_file(nothing_here, tmp_path):
+    """A server that promises more bytes than it sends: text has no end of its own that could be missed."""
+
+    class Short(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(200)
+            self.send_header("Content-Length", "1000")
+            self.end_headers()
+            self.wfile.write(b"1,2\n")
+
+        def log_message(self, *args):
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Short) as running:
+        thread = threading.Thread(target=running.serve_forever)
+        thread.start()
+        address = f"http://127.0.0.1:{running.server_port}/a.csv"
+        with pytest.raises(FileNotFoundError, match="download failed"):
+            files.get(File("some/a.csv", (Download(address, None, "a.csv"),)))
+        running.shutdown()
+        thread.join()
+    assert not [path for path in nothing_here.rglob("*") if path.is_file()]
+
+
+GETTING = """
+import sys, time
+from pathlib import Path
+from smoothgraph.datasets.files import Download, File, get
+
+def convert(downloads, target):
+    content = b"".join(path.read_bytes() for path in downloads)
+    time.sleep(0.02 * int(sys.argv[2]))
+    target.write_bytes(content[::-1])
+
+names = "a.gz", "b.gz"
+file = File("some/ab.bin", tuple(Download(sys.argv[1] + name, None, name) for name in names), convert)
+print(len(get(file).read_bytes()))
+"""
+
+
+def test_several_processes_that_download_at_once_all_get_a_whole_file(nothing_here, server):
+    folder, address = server
+    for name in ("a.gz", "b.gz"):
+        (folder / name).write_bytes(WHOLE["a.gz"])
+    commands = [[sys.executable, "-c", GETTING, address, str(number)] for number in range(6)]
+    running = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for command in commands]
+    outputs = [process.communicate() for process in running]
+    assert [output for output, _ in outputs] == [f"{2 * len(WHOLE['a.gz'])}\n"] * 6, outputs
+    assert (nothing_here / "some" / "ab.bin").read_bytes() == (2 * WHOLE["a.gz"])[::-1]
+    assert [path.name for path in nothing_here.rglob("*") if path.is_file()] == ["ab.bin"]
 
 
 # --- conversions: a small public file as its publisher makes them, through the server, to the loader --------------------------

@@ -1,5 +1,7 @@
 """Distances of chosen pairs and tiles of lower bounds, whatever numbers nodes have: judged by numpy in float64."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -104,6 +106,27 @@ def test_a_memory_map_stays_where_it_is(rng, tmp_path):
     X = np.load(tmp_path / "X.npy", mmap_mode="r")
     assert np.shares_memory(Points(X).X, X)
     assert np.shares_memory(Points(X).numbered(Numbering.of(rng.permutation(50))).X, X)
+
+
+@pytest.mark.parametrize("options", [{}, {"metric": "cosine"}])
+@pytest.mark.parametrize("copies", [0, 600])
+def test_rows_of_a_wide_memory_map_are_copied_a_few_at_a_time(rng, tmp_path, monkeypatch, options, copies):
+    """However wide, no stage holds a thousand rows at once; what must be held is only the table that cosine or copies make."""
+    n, d, at_once = 1200, 3000, 1 << 20
+    monkeypatch.setattr("smoothgraph.distances.BYTES_AT_ONCE", at_once)
+    monkeypatch.setattr("smoothgraph._checks.SAMPLED_VALUES", 100_000)
+    X = np.lib.format.open_memmap(tmp_path / "X.npy", mode="w+", dtype=np.float32, shape=(n, d))
+    X[:] = rng.random((n, 1), np.float32) + rng.random(d, np.float32) * rng.random((n, 1), np.float32)
+    X[n - copies :] = X[:copies]
+    X = np.load(tmp_path / "X.npy", mmap_mode="r")
+    learner = GraphLearner(3, n_jobs=1, connect=False, **options)
+    learner.fit(X[::100, :10])
+    made = 4 * d * (n - copies) * (("metric" in options) + (copies > 0))
+    tracemalloc.start()
+    learner.fit(X)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak - made < 9 * at_once < 0.75 * X.nbytes
 
 
 def test_repeated_entries_of_a_sparse_row_are_one_and_the_samples_stay_as_they_were():

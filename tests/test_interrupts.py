@@ -32,10 +32,20 @@ def blas_threads():
     return sorted((one["filepath"], one["num_threads"]) for one in threadpool_info() if one["user_api"] == "blas")
 
 
+@pytest.fixture(autouse=True)
+def others():
+    """Threads that were there before the test: those of tests that ran before it in the same process."""
+    OTHERS.clear()
+    OTHERS.update(threading.enumerate())
+
+
+OTHERS: set[threading.Thread] = set()
+
+
 def our_threads():
     """The threads of ours that do not end by themselves at once."""
     for _ in range(100):
-        found = [thread for thread in threading.enumerate() if thread.name.startswith("smoothgraph")]
+        found = [one for one in threading.enumerate() if one.name.startswith("smoothgraph") and one not in OTHERS]
         if not found:
             break
         time.sleep(0.01)

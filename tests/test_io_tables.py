@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from sklearn.datasets import dump_svmlight_file
 
 from smoothgraph import GraphLearner
-from smoothgraph.io import from_frame, read_table
+from smoothgraph.io import from_frame, read_table, write_table
 
 X = np.random.default_rng(0).integers(-40, 40, size=(30, 4)) / 8.0
 IDS = [f"row-{i}" for i in range(30)]
@@ -232,3 +232,12 @@ def test_the_learner_takes_arrays_that_offer_only_dlpack():
     learner = GraphLearner(3).fit(OnlyDLPack(X))
     assert (learner.graph_ != GraphLearner(3).fit(X).graph_).nnz == 0
     assert (learner.transform(OnlyDLPack(X[:2])) != learner.transform(X[:2])).nnz == 0
+
+
+@pytest.mark.parametrize("columns", [{"a": np.arange(9) + 1j}, {"a": [1, 2], "b": [1]}])
+def test_columns_that_are_no_table_are_refused_in_one_line(tmp_path, columns):
+    for name in ("t.csv", "t.parquet"):
+        with pytest.raises(ValueError, match="no table of numbers and texts") as error:
+            write_table(tmp_path / name, columns)
+        assert "\n" not in str(error.value)
+    assert not list(tmp_path.iterdir())

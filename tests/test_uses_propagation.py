@@ -238,3 +238,17 @@ def test_missing_labels_of_pandas():
     entries[:] = [np.ones(2), 1, 2, None]
     with pytest.raises(ValueError, match="y has an entry of type ndarray"):
         label_propagation(np.ones((4, 4)), entries)
+
+
+PATH = sp.diags([np.ones(4), np.ones(4)], [-1, 1]).tocsr()  # five nodes in a row
+
+
+@pytest.mark.parametrize("tol", [10**20, 1.0, np.inf, np.nan, -1e-6, "small"])
+def test_a_tolerance_that_asks_for_nothing_is_refused(tol):
+    with pytest.raises(ValueError, match=r"tol=.*positive number below 1"):
+        label_propagation(PATH, [0, -1, -1, -1, 1], tol=tol)
+
+
+def test_parameters_may_be_numbers_of_numpy():
+    found = label_propagation(PATH, [0, -1, -1, -1, 1], tol=np.float32(1e-6), max_iter=np.uint8(200))
+    np.testing.assert_allclose(found.scores[:, 1], np.arange(5) / 4, atol=1e-5)

@@ -25,6 +25,9 @@ MATRIX_CALLS = {  # packages of graphs → what gives the matrix of a graph G, r
     "networkit": "networkit.algebraic.adjacencyMatrix(G)",
 }
 LARGEST_SEED = 2**32  # seeds of NumPy's RandomState are below it
+# The smallest `max_weight`, in units of δ. A degree is then as small, and λ, one over it, has digits for weights that small and
+# for no smaller ones.
+LEAST_MAX_WEIGHT = 1e-8
 FEWEST_TO_CONNECT = 3  # neighbours; a tree has nearly 2 per node, so that with fewer most edges would be bridges
 SAMPLED_ROWS, SAMPLED_VALUES = 2000, 2_000_000  # rows, and values in them, from which the share of a column is estimated
 LEAST_SAMPLED_ROWS = 100  # that many rows of a wide table are looked at, however many values they have
@@ -144,6 +147,11 @@ def _check_theta_and_scale(learner, model):
         raise ValueError(f"scale={scale!r} is not understood: use None, a positive number, 'sum' or 'laplacian'.")
     if scale is not None and learner.beta is not None:
         raise ValueError("alpha and beta set the scale of the graph to √(α/β): leave scale=None, or give theta instead.")
+    if learner.max_weight is not None and learner.max_weight < LEAST_MAX_WEIGHT * learner._delta():
+        raise ValueError(
+            f"max_weight={learner.max_weight!r} is too small for a graph with δ = {learner._delta():g}, an upper bound of its "
+            f"weights: float64 has no digits for it below {LEAST_MAX_WEIGHT:g}·δ. Use a larger one, or a smaller scale."
+        )
     if isinstance(scale, str) and learner.max_weight is not None:
         factor = "W.shape[0] / W.sum()" if scale == "sum" else "1 / (the largest eigenvalue of the Laplacian of W)"
         raise ValueError(
@@ -313,7 +321,7 @@ def check_prior(prior, n: int, Z=None) -> sp.csr_matrix:
     prior = checked_csr(prior, "prior").astype(np.float64)  # a copy: the diagonal is taken out of it
     if prior.nnz and not (np.isfinite(prior.data).all() and prior.data.min() >= 0):
         raise ValueError("prior has negative or non-finite weights: a graph has finite weights of at least 0.")
-    prior.setdiag(0.0)
+    prior = sp.csr_matrix(prior - sp.diags(prior.diagonal()))
     prior.eliminate_zeros()
     check_symmetric(prior, "prior", "Use prior.maximum(prior.T).")
     if sp.issparse(Z) and Z.shape == prior.shape:

@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from smoothgraph._kernels import copies as kernels
-from smoothgraph.distances import MATRICES, METRICS
+from smoothgraph.distances import MATRICES, METRICS, rows_at_once
 from smoothgraph.memory import check_memory
 from smoothgraph.parallel import ROWS, Threads, blocks
 
@@ -104,7 +104,7 @@ class Copies:
         """A graph of distinct samples → one of all rows: copies have the edges of their sample, and `own` among themselves."""
         self.check_size(W)
         W = self.columns_of_rows(sp.csr_matrix(W + sp.diags(own))[self.sample_of])
-        W.setdiag(0.0)
+        W = sp.csr_matrix(W - sp.diags(W.diagonal()))
         W.eliminate_zeros()
         W.sort_indices()
         return W
@@ -180,7 +180,7 @@ def find_copies(X, *, threads: Threads) -> Copies:
     copy_of = np.empty(n, np.int64)
     copy_of[order] = np.repeat(order[starts], np.diff(np.concatenate([starts, [n]])))  # the first row of each hash
     later = np.flatnonzero(copy_of != np.arange(n))
-    for part in blocks(later.size, COMPARED_AT_ONCE):
+    for part in blocks(later.size, COMPARED_AT_ONCE if sp.issparse(X) else rows_at_once(X, COMPARED_AT_ONCE)):
         for row in later[part][~_same_rows(X, later[part], copy_of[later[part]])]:  # another row with the same hash
             earlier = np.flatnonzero((hashes[:row] == hashes[row]) & (copy_of[:row] == np.arange(row)))
             same = [other for other in earlier if _same_rows(X, np.array([row]), np.array([other]))[0]]

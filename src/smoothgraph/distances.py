@@ -25,7 +25,7 @@ from smoothgraph.parallel import ROWS, Threads, blocks, least_rows
 
 COLUMNS = 4096  # samples of a tile of lower bounds: with ROWS queries it is 16 MB in float32
 MATRICES = "precomputed", "precomputed_squared"  # metrics of a matrix: it holds distances, or squared distances
-BYTES_AT_ONCE = 1 << 25  # of rows that are copied together, in each thread: rows of a wide table are many bytes
+BYTES_AT_ONCE = 1 << 24  # of rows that are copied together, in each thread: rows of a wide table are many bytes
 PAIRS = 16 * ROWS  # pairs that are measured together: the samples at one end of them are copied
 # Largest squared values that are worked with as they are, and one over the smallest: squares of sums and differences of others
 # would leave the range of the type, so they are rescaled.
@@ -131,15 +131,18 @@ class Points:
     def _center(self) -> bool:
         """Take up the middle of the rows. False if squared distances would leave the range of the type.
 
-        Counted from the middle, products are small, and so is what rounding takes from the distances. The median of a thousand
-        rows is in the middle of most rows, even if a few are far away.
+        Counted from the middle, products are small, and so is what rounding takes from the distances.
         """
         self.dtype, self.z_unit = self.X.dtype, 4.0**self.exponent
         with np.errstate(over="ignore", invalid="ignore"):
-            self.middle: Any = None if self.is_sparse else np.median(self.X[:: 1 + self.n // 1000], axis=0).astype(self.dtype)
+            self.middle: Any = None if self.is_sparse else self._median()
             parts = (self.from_middle(self.X[rows]) for rows in blocks(self.n, self.at_once(COLUMNS)))
             largest = max(float(squared_norms(part).max()) for part in parts)
         return is_safe(largest, self.dtype)
+
+    def _median(self):
+        """The median of a thousand rows, or fewer wide ones: it is in the middle of most rows, even if a few are far away."""
+        return np.median(self.X[:: 1 + self.n // self.at_once(1000)], axis=0).astype(self.dtype)
 
     can_search = True
 
@@ -355,7 +358,8 @@ def product_tiles(points: Points, Q, precise: bool, among) -> Iterator[tuple[int
     keep = 1.0 - (points.n_features + 16) * float(np.finfo(kind).eps) / 2.0
     rows = _with_norms(points, Q, kind, keep)
     if not sp.issparse(Q):
-        rows = np.concatenate([-2.0 * rows[:, :-2], rows[:, -1:], rows[:, -2:-1]], axis=1)
+        rows[:, :-2] *= -2.0
+        rows[:, -2:] = rows[:, :-3:-1].copy()
     for begin, X in _column_blocks(points, among):
         block = _with_norms(points, X, kind, keep)
         if sp.issparse(Q):
@@ -411,10 +415,18 @@ def _unit_rows(X):
 
     They are divided by their largest value first: so rows of counts that are multiples of each other become equal.
     """
-    largest = abs(X).max(axis=1).toarray().ravel() if sp.issparse(X) else abs(X).max(axis=1)
+    if sp.issparse(X):
+        return _units(X, abs(X).max(axis=1).toarray().ravel())
+    units = np.empty(X.shape, X.dtype)
+    for rows in blocks(len(X), rows_at_once(X, COLUMNS)):
+        units[rows] = _units(X[rows], abs(X[rows]).max(axis=1), rows.start)
+    return units
+
+
+def _units(X, largest, first=0):
     if not largest.all():
         raise ValueError(
-            f"metric='cosine' needs rows of non-zero length, but row {int(np.argmin(largest))} is all zeros. "
+            f"metric='cosine' needs rows of non-zero length, but row {first + int(np.argmin(largest))} is all zeros. "
             "Remove such rows, or use metric='euclidean'."
         )
     rows = _divided(X, largest)

@@ -100,6 +100,8 @@ def replacing(path) -> Iterator[Path]:
             _unfinished.discard(folder)
             _close(lock)
     except OSError as error:
+        if error.errno is None and type(error) is not OSError:  # the words of another part of this package
+            raise
         reason = str(error).split("\n")[0] if error.errno is None else os.strerror(error.errno)
         text = f"{printable(str(path))} was not written, and nothing was changed: {printable(reason)}."
         raise (OSError(text) if error.errno is None else OSError(error.errno, text)) from error

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from smoothgraph import _checks
 from smoothgraph.copies import Copies, distinct_samples, no_copies
 from smoothgraph.distances import MATRICES, distances_of
+from smoothgraph.estimate import Estimate, check_fits, estimate
 from smoothgraph.fit.task import Task
 from smoothgraph.fitted import fitted_attributes
 from smoothgraph.neighbors import find_neighbors
@@ -218,6 +219,10 @@ class GraphLearner(TransformerMixin, BaseEstimator):
             rows = rows_of_new(X, self.distances_, self._rows, threads=threads)
         return self._copies.columns_of_rows(rows) * self.scale_
 
+    def estimate(self, n: int, d: int, dtype: Any = np.float64, nnz: int | None = None) -> Estimate:
+        """About the seconds and the memory that `fit` takes for n rows and d columns; `nnz` entries if X is sparse."""
+        return estimate(self, n, d, dtype, nnz)
+
     def _unfitted(self) -> "GraphLearner":
         """A learner with the same parameters, the same objects, and nothing of an earlier fit."""
         learner = copy.copy(self)
@@ -228,7 +233,7 @@ class GraphLearner(TransformerMixin, BaseEstimator):
         """The model and X, or an error that says what is wrong with which parameter."""
         model = _checks.check_parameters(self)
         self.ids_ = _checks.frame_ids(X)
-        X = _checks.as_array(X)
+        X = check_fits(self, _checks.as_array(X))
         X = validate_data(self, X, accept_sparse="csr", dtype=_checks.float_type(X), order="C", ensure_min_samples=2)
         _checks.check_n_neighbors(self.n_neighbors, X.shape[0])
         if self.prior is not None:  # before the search, which may take long

@@ -83,8 +83,11 @@ class Threads:
         if self._pool is not None and self._owner == os.getpid():
             self._pool.shutdown()
         self._forget()
-        if isinstance(error, SystemError) and error.__cause__ is not None:
-            raise error.__cause__ from None
+        cause = error
+        while isinstance(cause, SystemError) and cause.__cause__ is not None:  # one for each compiled function on the way
+            cause = cause.__cause__
+        if cause is not error:
+            raise cause from None
 
     def rows(self, kernel: Callable, n: int, *arguments, least: int = LEAST_ROWS) -> None:
         """Call kernel(first, last, *arguments) for ranges of rows that cover 0 to n, each of `least` rows or more."""

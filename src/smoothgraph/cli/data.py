@@ -57,5 +57,5 @@ def _write_arrays(path, arrays) -> None:
 
     from smoothgraph.files import replacing
 
-    with replacing(path) as unfinished:
-        np.savez(unfinished, **arrays)
+    with replacing(path) as unfinished, unfinished.open("wb") as stream:  # np.savez would add .npz to the name of a path
+        np.savez(stream, **arrays)

@@ -91,6 +91,7 @@ def learn(
     scale: Annotated[str | None, _parameter("Scale of the weights: a number, 'sum' or 'laplacian'.")] = None,
     random_state: Annotated[int | None, _parameter("Seed of the approximate search and of --projection.")] = None,
     n_jobs: Annotated[int | None, _parameter("Number of threads; one for each core if not given.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say about how long it takes, and how much memory.")] = False,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -103,9 +104,17 @@ def learn(
     smoothgraph learn cells.h5ad --key X_pca -k 15 -o cells_with_graph.h5ad
     smoothgraph learn cells.h5ad --key X_pca --add --key-added learned
     smoothgraph learn big.npy -k 5 --neighbors approximate --random-state 0 -o graph.parquet --json
+    smoothgraph learn big.npy --dry-run
     """
     from smoothgraph.cli.report import Progress, learned, show
 
+    if dry_run:
+        from smoothgraph.cli.dry_run import dry_run as tell
+        from smoothgraph.learner import GraphLearner
+
+        facts, lines = tell(context.params, GraphLearner(**_parameters(context.params)))
+        show(facts, lines, as_json=as_json, quiet=quiet)
+        return
     with Progress(quiet) as progress:
         metadata, missed = _learn(context.params, progress)
     show(metadata, learned(metadata), as_json=as_json, quiet=quiet)
@@ -152,7 +161,7 @@ def _output(options: dict[str, Any]) -> Path:
         return data
     if output is None:
         more = ", or --add to put the graph into DATA" if suffix(data) == ".h5ad" else ""
-        raise typer.BadParameter(f"name the file to write{more}.", param_hint="--output")
+        raise typer.BadParameter(f"name the file to write, such as -o graph.npz{more}.", param_hint="'--output' / '-o'")
     if options["key_added"] is not None and suffix(output) != ".h5ad":
         raise ValueError(f"--key-added {options['key_added']} is for an h5ad, and {output} is none: leave it out.")
     check_output(output, [data, options["prior"]])

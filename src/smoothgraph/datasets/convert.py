@@ -51,12 +51,9 @@ def _images(path, target, name, subjects, numbers):
     open_image = need("PIL.Image", EXTRA).open
     images, labels = [], []
     with zipfile.ZipFile(path) as archive:
-        members = {"/" + member: member for member in archive.namelist()}
         for subject in subjects:
             for number in numbers:
-                wanted = "/" + name(subject, number)
-                member = next(member for full, member in members.items() if full.endswith(wanted))
-                with open_image(io.BytesIO(archive.read(member))) as image:
+                with open_image(io.BytesIO(archive.read(_member(archive, name(subject, number))))) as image:
                     images.append(np.asarray(image.convert("L")))
                 labels.append(subject)
     _write(target, images=np.stack(images), labels=np.array(labels))
@@ -98,14 +95,20 @@ def molecules(downloads, target):
 
 def census(downloads, target):
     """A zip with a comma-separated table; its first column, the number of the case, is left out."""
-    with zipfile.ZipFile(downloads[0]) as archive:
-        member = next(name for name in archive.namelist() if name.endswith("USCensus1990.data.txt"))
-        with archive.open(member) as lines:
-            features = next(lines).decode("ascii").strip().split(",")[1:]
-            table = np.loadtxt(lines, delimiter=",", dtype=np.int32)[:, 1:]
+    with zipfile.ZipFile(downloads[0]) as archive, archive.open(_member(archive, "USCensus1990.data.txt")) as lines:
+        features = next(lines).decode("ascii").strip().split(",")[1:]
+        table = np.loadtxt(lines, delimiter=",", dtype=np.int32)[:, 1:]
     if table.min() < 0 or table.max() > 255:
         raise ValueError(f"The census holds values from {table.min()} to {table.max()}; 0 to 255 were expected.")
     _write(target, X=table.astype(np.uint8), features=np.array(features))
+
+
+def _member(archive, name):
+    """The member of a zip that is called so, in whatever folder of it."""
+    found = [member for member in archive.namelist() if f"/{member}".endswith(f"/{name}")]
+    if not found:
+        raise ValueError(f"there is no {name} in the archive")
+    return found[0]
 
 
 def _write(target, **arrays):

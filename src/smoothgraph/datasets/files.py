@@ -1,17 +1,22 @@
 """Where the files of the data sets are. In: a `File`. Out: its path, after a download and a conversion if these are needed.
 
 A file is looked for in the folder that SMOOTHGRAPH_DATA names, then in the user's cache. If it is in neither, it is downloaded
-from its public source into the cache, its checksum is compared where one is known, and it is converted to the form that the
-loaders read.
+from its public source, its checksum is compared where one is known, and it is converted to the form that the loaders read.
+
+What enters the cache is whole: a download is checked under a name of its own (see whole.py) and then renamed, and so is a
+conversion. Several processes that want the same file do this side by side, and all end with a whole file. What is found damaged
+in the cache, after a fault of the disk or by an earlier version, is removed with a warning, and fetched again.
 """
 
-import hashlib
 import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from smoothgraph.datasets.whole import damage, quick_damage
+from smoothgraph.files import replacing
+from smoothgraph.messages import warn
 from smoothgraph.optional import need
 
 
@@ -55,47 +60,83 @@ def find(file: File) -> Path | None:
 def get(file: File) -> Path:
     """The file's path; the file is downloaded into the cache if it is not on this machine."""
     here = find(file)
-    if here is not None:
+    if here is not None and not _is_damaged(here):
         return here
     if not file.downloads:
         raise FileNotFoundError(_missing(file, "It has no public source."))
-    raw = [_download(file, download) for download in file.downloads]
     target = cache_folder() / file.path
     target.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = target.with_name("unfinished-" + target.name)
-    if file.convert is None:
-        raw[0].replace(target)
-        return target
     try:
-        file.convert(raw, unfinished)
-        unfinished.replace(target)
-    finally:
-        unfinished.unlink(missing_ok=True)
-    for path in raw:
-        path.unlink()
-    return target
+        raw = [_download(file, download) for download in file.downloads]
+        if file.convert is None:
+            raw[0].replace(target)
+        else:
+            _convert(file, raw, target)
+    except FileNotFoundError:  # perhaps another process that did the same was faster, and has removed the downloads
+        if find(file) is None:
+            raise
+    for download in file.downloads:
+        (_downloads() / download.name).unlink(missing_ok=True)
+    return find(file) or target
+
+
+def _is_damaged(path: Path) -> bool:
+    """Whether a file cannot be what its name says. It is then removed, unless it is in the folder of the user's own."""
+    why = quick_damage(path)
+    if why is None:
+        return False
+    if not path.is_relative_to(cache_folder()):
+        raise ValueError(f"{path} {why}: put a whole file there, or remove it to have it downloaded into the cache.")
+    path.unlink(missing_ok=True)
+    warn(f"{path} {why}, and was removed. It is fetched again.")
+    return True
+
+
+def _convert(file: File, raw: list[Path], target: Path) -> None:
+    """Make the file from its downloads. Where these are not known to be the right ones, and do not serve, they are removed."""
+    unsure = [path for path, download in zip(raw, file.downloads, strict=True) if download.checksum is None]
+    try:
+        with replacing(target) as unfinished:
+            file.convert(raw, unfinished)  # type: ignore[misc]
+    except (OSError, ImportError, MemoryError):  # a full disk, or a missing package: the downloads are not to blame
+        raise
+    except Exception as error:
+        if not unsure:
+            raise
+        for path in unsure:
+            path.unlink(missing_ok=True)
+        why = f"What was downloaded does not hold what was expected ({type(error).__name__}: {error}), and was removed."
+        raise ValueError(_missing(file, why)) from error
 
 
 def _download(file: File, download: Download) -> Path:
-    """The path of the downloaded file, its checksum compared. A file that the user put there by hand is taken as well."""
+    """The path of the downloaded file, which is whole. A file that the user put there by hand is taken as well."""
     path = _downloads() / download.name
-    if not path.is_file():
-        try:
-            pooch = need("pooch", "smoothgraph[datasets]")
-        except ImportError as error:
-            raise FileNotFoundError(_missing(file, f"It cannot be downloaded. {error}.")) from error
-        try:
-            pooch.retrieve(download.url, download.checksum, fname=path.name, path=path.parent, progressbar=sys.stderr.isatty())
-        except OSError as error:  # the errors of requests are OSErrors too
-            path.unlink(missing_ok=True)
-            raise FileNotFoundError(_missing(file, f"The download failed: {error}")) from error
-    if download.checksum is not None:
-        kind, wanted = download.checksum.split(":")
-        with path.open("rb") as stream:
-            seen = hashlib.file_digest(stream, kind).hexdigest()
-        if seen != wanted:
-            raise ValueError(f"{path} has the {kind} checksum {seen}, not {wanted}: delete it and get {download.url} again.")
+    if path.is_file():
+        why = damage(path, download.checksum)
+        if why is None:
+            return path
+        path.unlink(missing_ok=True)
+        warn(f"{path} {why}, and was removed. It is downloaded again from {download.url}.")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as unfinished:
+        _fetch(file, download, unfinished)
+        why = damage(unfinished, download.checksum, name=path.name)
+        if why is not None:
+            raise ValueError(_missing(file, f"What {download.url} sent {why}, and was not kept: try again later."))
     return path
+
+
+def _fetch(file: File, download: Download, target: Path) -> None:
+    """What the public address sends, as it is."""
+    try:
+        pooch = need("pooch", "smoothgraph[datasets]")
+    except ImportError as error:
+        raise FileNotFoundError(_missing(file, f"It cannot be downloaded. {error}.")) from error
+    try:
+        pooch.HTTPDownloader(progressbar=sys.stderr.isatty())(download.url, str(target), None)
+    except OSError as error:  # the errors of requests are OSErrors too
+        raise FileNotFoundError(_missing(file, f"The download failed: {error}")) from error
 
 
 def _downloads() -> Path:

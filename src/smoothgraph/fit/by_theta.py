@@ -66,11 +66,13 @@ def learn_by_theta(model: ThetaModel, task: Task) -> Learned:
         z = task.found.nearest(task.n_neighbors + 1, local_scale, threads=threads)
         bounds = _theta_bounds(model, task, z)
         theta = task.theta or float(np.sqrt(bounds.lower) * np.sqrt(bounds.upper))  # type: ignore[union-attr]
-        most = _largest_theta(task, z[:, 0], theta)
-        theta_range = None if bounds is None else _theta_range(task, bounds, z[:, 0], most)
+        nearest = z[:, 0].copy()
+        del z  # solving needs the memory, that of the lists too
+        most = _largest_theta(task, nearest, theta)
+        theta_range = None if bounds is None else _theta_range(task, bounds, nearest, most)
         say(f"θ {theta:.6g}" + (f", bounds {bounds.lower:.6g} to {bounds.upper:.6g}" if bounds else ""))
         is_exact = task.found.exact
-        task.found.release()  # solving needs the memory
+        task.found.release()
     started, asked = time.perf_counter(), _asked(model, task, distances, prior, is_exact, theta_range)
     with stage("solve") as say:
         support = Support.of(edges, task.width, local_scale, threads=threads)
@@ -190,7 +192,8 @@ def _warn_of_degree(asked: Asked, state: State, solution: Solution) -> None:
     n, wanted, reached = state.problem.n, asked.degree, mean_neighbors(state.point, state.bridges)
     if asked.terms.sizes is None:
         reached += (solution.weights.nnz - float(state.point.n_neighbors.sum())) / n
-    if wanted is None or abs(reached - wanted) <= max(PROMISED_DEGREE * wanted, 2.0 / n):
+    one_edge = 2.0 / asked.terms.n_rows(n)
+    if wanted is None or abs(reached - wanted) <= max(PROMISED_DEGREE * wanted, one_edge):
         return
     connected = f" {state.bridges.count} bridges were needed for one component." if state.bridges.count else ""
     why = "" if state.jump is None else f": {state.jump}"

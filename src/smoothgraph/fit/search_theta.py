@@ -42,7 +42,7 @@ def search_theta(
     if asked.degree is None:
         problem = asked.problem(support, theta, bridges)
         return problem, asked.solver.ascend(problem, gap, asked.max_iter, start, changed), None
-    tolerance = max(degree_tol * asked.degree, 1.0 / support.edges.n)
+    tolerance = max(degree_tol * asked.degree, 1.0 / asked.terms.n_rows(support.edges.n))  # half an edge
     first_slope = FIRST_SLOPE if support.local_scale is None else LOCAL_FIRST_SLOPE
     tries, log_theta = _Tries(asked.degree, np.log(asked.theta_range), first_slope), np.log(theta)
     best, best_miss = None, np.inf

@@ -56,6 +56,10 @@ class Terms:
     prior_strength: float = 0.0
     sizes: np.ndarray | None = None
 
+    def n_rows(self, n: int) -> int:
+        """The number of rows that n nodes stand for."""
+        return n if self.sizes is None else int(self.sizes.sum())
+
 
 @dataclass(frozen=True, eq=False)
 class Asked:

@@ -34,6 +34,7 @@ def answer(request: dict[str, Any], source: BinaryIO, out: BinaryIO) -> None:
         allow_seconds(request["bytes"] / READ_RATE)
         (write.add if request["op"] == "add" else write.create)(request["path"], request, values)
         return
+    allow_seconds(os.path.getsize(request["path"]) / READ_RATE)
     with h5py.File(request["path"], "r") as file:
         reader = Reader(file, request["limit"], out)
         getattr(reader, request["op"])(*request["arguments"])

@@ -14,7 +14,7 @@ from smoothgraph.hdf5.pipe import send, send_array
 BLOCK_BYTES = 1 << 25  # bytes of an array that are in the memory of this process at a time
 TEXT_BYTES = 64  # memory for an entry of text, besides its letters
 READ_RATE = 2e7  # bytes that even a slow machine unpacks in a second: what takes longer is a loop in a damaged file
-LEAST_SECONDS = 60  # of computing before a request is given up
+LEAST_SECONDS = 5  # of computing before a part is given up: a small one takes milliseconds
 MAX_LISTED = 10  # names that a message lists
 
 

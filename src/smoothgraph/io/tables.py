@@ -27,8 +27,9 @@ from smoothgraph.io.arrays import (
 from smoothgraph.io.cells import to_cells
 from smoothgraph.io.columnar import read_arrow_frame, read_parquet_frame
 from smoothgraph.io.frames import EXTRA, arrow_of, flat_name, samples_of
-from smoothgraph.io.samples import Table, Wanted, clean
+from smoothgraph.io.samples import Table, Wanted, clean, listed
 from smoothgraph.io.text import read_text_frame
+from smoothgraph.messages import one_line
 from smoothgraph.optional import need
 
 MAX_NAMES_KEPT = 1000  # names of columns that the metadata of a graph keeps
@@ -170,11 +171,17 @@ def write_table(path, columns: dict[str, Any]) -> None:
     pa, kind = need("pyarrow", EXTRA), suffix(Path(path))
     if kind == ".csv":
         columns = {name: to_cells(np.asarray(values)) for name, values in columns.items()}
+    try:
+        table = pa.table(columns)
+    except (pa.ArrowException, ValueError, TypeError) as error:  # columns of several lengths, complex numbers, odd objects
+        raise ValueError(
+            f"The columns {listed(list(columns))} are no table of numbers and texts: {one_line(str(error))}"
+        ) from error
     with replacing(path) as unfinished:
         if kind == ".csv":
-            need("pyarrow.csv", EXTRA).write_csv(pa.table(columns), unfinished)
+            need("pyarrow.csv", EXTRA).write_csv(table, unfinished)
         else:
-            need("pyarrow.parquet", EXTRA).write_table(pa.table(columns), unfinished)
+            need("pyarrow.parquet", EXTRA).write_table(table, unfinished)
 
 
 FRAME_READERS = {  # tables with named columns

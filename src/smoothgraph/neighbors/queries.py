@@ -38,7 +38,7 @@ def smallest_bounds(
             kernels.keep_smallest(tile, first, part, lists, best)
         return lists, best[:, 0]
 
-    found = threads.map(block, len(own))
+    found = threads.map(block, len(own), distances.at_once(ROWS))
     return tuple(np.concatenate(parts) for parts in zip(*found, strict=True))
 
 
@@ -74,7 +74,7 @@ def nearest_outside(distances: Distances, nodes, labels, offset, local_scale=Non
             best = np.minimum(best, value)
         return place
 
-    others = np.concatenate(threads.map(block, len(nodes), OUTSIDE_ROWS))
+    others = np.concatenate(threads.map(block, len(nodes), distances.at_once(OUTSIDE_ROWS)))
     return others, distances.of_pairs(nodes, others, threads=threads)
 
 
@@ -87,7 +87,7 @@ def pairs_nearer_than(distances: Distances, nodes, limits, local_scale, most: in
     among = distances.nodes_in_row_order() if among is None else among
     local_scale = np.ones(distances.n) if local_scale is None else local_scale
     found = [np.empty((2, 0), np.int32)]
-    for rows in blocks(len(nodes), ROWS):
+    for rows in blocks(len(nodes), distances.at_once(ROWS)):
         # The threads share the other nodes, since these are often many while `nodes` are few.
         def some(part, rows=rows):
             return _near_pairs(distances, nodes[rows], among[part], limits, local_scale, most)

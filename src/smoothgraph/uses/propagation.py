@@ -16,6 +16,7 @@ from smoothgraph.uses.graphs import check_graph, components, degrees, one_per_no
 from smoothgraph.uses.systems import factorise
 
 MAX_SUM_ERROR = 1e-3  # the scores of a node sum to 1; where their sum is farther from it, they have not converged
+MAX_TOLERANCE = 1.0  # a larger `tol` would ask for nothing
 MIN_TOLERANCE = 1e-16  # smallest useful `tol`: float64 has no more digits
 TIGHTEN = 100.0  # `tol` is divided by this as long as some scores have not converged
 
@@ -89,7 +90,9 @@ def label_propagation(W, y, *, tol: float = 1e-6, max_iter: int = 10_000) -> Pro
     n_iter, residual = 0, 0.0
     if asked.size:
         with Threads() as threads:
-            scores[asked], n_iter, residual = _harmonic(W, asked, labelled, scores[labelled], tol, max_iter, threads)
+            scores[asked], n_iter, residual = _harmonic(
+                W, asked, labelled, scores[labelled], float(tol), int(max_iter), threads
+            )
     labels = y.copy()
     labels[asked] = classes[scores[asked].argmax(axis=1)]
     if not reached.all():  # unsigned numbers have no mark, but then every node has a label
@@ -100,9 +103,9 @@ def label_propagation(W, y, *, tol: float = 1e-6, max_iter: int = 10_000) -> Pro
 def _check(y, tol, max_iter):
     if y.dtype.kind not in "biufUO":
         raise ValueError(f"y has dtype {y.dtype}: labels are numbers, strings or objects.")
-    if not (isinstance(tol, int | float | np.number) and tol > 0):
-        raise ValueError(f"tol={tol!r} must be a positive number.")
-    if not (isinstance(max_iter, int | np.integer) and max_iter >= 1):
+    if not (isinstance(tol, int | float | np.number) and 0 < tol < MAX_TOLERANCE):
+        raise ValueError(f"tol={tol!r} must be a positive number below {MAX_TOLERANCE:g}: scores are from 0 to 1.")
+    if not (isinstance(max_iter, int | np.integer) and 1 <= max_iter <= np.iinfo(np.int64).max):
         raise ValueError(f"max_iter={max_iter!r} must be an integer of at least 1.")
 
 
