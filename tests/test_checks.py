@@ -345,6 +345,12 @@ def test_ordinary_tables_are_not_warned_of(rng):
         assert warnings_of(GraphLearner(4, model="knn"), named(table)) == []
 
 
+@pytest.mark.parametrize("prior", [GRAPH.astype(complex), GRAPH.toarray().astype(complex)])
+def test_a_complex_prior_is_refused_and_called_so(prior):
+    with pytest.raises(ValueError, match="complex"):
+        GraphLearner(4, prior=prior, prior_strength=1.0).fit(X)
+
+
 @pytest.mark.parametrize(("max_weight", "scale"), [(1e-300, None), (9e-9, None), (1e-3, 1e6)])
 def test_a_max_weight_without_digits_is_refused(max_weight, scale):
     with pytest.raises(ValueError, match=r"max_weight=.*too small for a graph with δ"):
