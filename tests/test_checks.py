@@ -364,3 +364,9 @@ def test_the_smallest_max_weight_gives_a_graph_of_numbers():
     assert np.isfinite(learner.graph_.data).all()
     assert 0.0 < learner.graph_.data.max() <= 1e-8
     assert learner.solution_.gap < 1e-6
+
+
+@pytest.mark.parametrize("parameters", [{"alpha": 1e-320, "beta": 1e-320}, {"model": "l2", "alpha": 1e-320}])
+def test_alpha_and_beta_beyond_numbers_are_refused(parameters):
+    with pytest.raises(ValueError, match=r"alpha=1e-320.*give θ = inf"):
+        GraphLearner(3, **parameters).fit(np.random.default_rng(0).normal(size=(30, 3)))
