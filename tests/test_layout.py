@@ -113,7 +113,7 @@ STAGES = [
     "io.door",
     "io.h5ad",
     "io.samples",
-    "io.streams",
+    "io.compressed",
     "io.npy",
     "io.matrix_market",
     "io.arrays",

@@ -1,4 +1,4 @@
-"""Threads: the only module that has any.
+"""Threads that share work: the only module that has any. (signals.py has one that waits.)
 
 In: a kernel, which is a compiled function without the GIL whose first two arguments are a range of rows, and its other
 arguments; or a Python function of a slice. Out: what the kernel wrote into its arrays, or the results of the function in order.
