@@ -14,9 +14,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from smoothgraph.io.cells import from_cells, to_cells
+from smoothgraph.io.compressed import opened
 from smoothgraph.io.door import bad, check_declared, metadata_of, reading
 from smoothgraph.io.stored import LARGEST_NODE, StoredGraph, text_array, weights_of_edges
-from smoothgraph.io.compressed import opened
 from smoothgraph.io.text import whole_numbers
 from smoothgraph.memory import available_memory
 from smoothgraph.messages import printable

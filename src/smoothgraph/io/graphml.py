@@ -15,10 +15,10 @@ from xml.sax.saxutils import escape
 import numpy as np
 import scipy.sparse as sp
 
+from smoothgraph.io.compressed import opened
 from smoothgraph.io.door import bad, metadata_of, reading
 from smoothgraph.io.samples import shown
 from smoothgraph.io.stored import StoredGraph, text_array, weights_of_edges
-from smoothgraph.io.compressed import opened
 from smoothgraph.memory import available_memory
 
 NAMESPACE = "http://graphml.graphdrawing.org/xmlns"

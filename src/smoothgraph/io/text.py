@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from smoothgraph.files import suffix
+from smoothgraph.io.compressed import opened
 from smoothgraph.io.door import BadFileError, check_declared, reading
 from smoothgraph.io.frames import EXTRA, OTHER_COLUMNS, check_names, is_number
 from smoothgraph.io.samples import Wanted, listed, shown
-from smoothgraph.io.compressed import opened
 from smoothgraph.messages import printable
 from smoothgraph.optional import need
 
