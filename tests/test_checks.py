@@ -345,6 +345,12 @@ def test_ordinary_tables_are_not_warned_of(rng):
         assert warnings_of(GraphLearner(4, model="knn"), named(table)) == []
 
 
+@pytest.mark.parametrize("prior", [GRAPH.astype(complex), GRAPH.toarray().astype(complex)])
+def test_a_complex_prior_is_refused_and_called_so(prior):
+    with pytest.raises(ValueError, match="complex"):
+        GraphLearner(4, prior=prior, prior_strength=1.0).fit(X)
+
+
 @pytest.mark.parametrize(("max_weight", "scale"), [(1e-300, None), (9e-9, None), (1e-3, 1e6)])
 def test_a_max_weight_without_digits_is_refused(max_weight, scale):
     with pytest.raises(ValueError, match=r"max_weight=.*too small for a graph with δ"):
@@ -358,3 +364,9 @@ def test_the_smallest_max_weight_gives_a_graph_of_numbers():
     assert np.isfinite(learner.graph_.data).all()
     assert 0.0 < learner.graph_.data.max() <= 1e-8
     assert learner.solution_.gap < 1e-6
+
+
+@pytest.mark.parametrize("parameters", [{"alpha": 1e-320, "beta": 1e-320}, {"model": "l2", "alpha": 1e-320}])
+def test_alpha_and_beta_beyond_numbers_are_refused(parameters):
+    with pytest.raises(ValueError, match=r"alpha=1e-320.*give θ = inf"):
+        GraphLearner(3, **parameters).fit(np.random.default_rng(0).normal(size=(30, 3)))

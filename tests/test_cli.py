@@ -199,8 +199,22 @@ def test_info_tells_what_learn_wrote(tmp_path, table, run):
     assert facts["n_components"] == connected_components(W, directed=False, return_labels=False)
     assert run("info", out, "--quiet") == (0, "", "")
     _, shown, _ = run("info", out)
-    for word in ("neighbours per node", "ids such as s0, s1", "learned by smoothgraph", "n_neighbors=6", "gap"):
+    for word in ("neighbours per node", "ids such as 's0', 's1'", "learned by smoothgraph", "n_neighbors=6", "gap"):
         assert word in shown
+
+
+def test_long_ids_do_not_fill_the_screen(tmp_path, run):
+    path, long = tmp_path / "graph.npz", "x" * 10**6
+    write_graph(path, np.ones((3, 3)) - np.eye(3), ids=["a", "b", long])
+    code, shown, _ = run("info", path)
+    assert (code, "'a', 'b', 'xxx" in shown) == (0, True)
+    assert len(shown) < 2000
+    for command in (["plot", path, "--kind", "neighborhood", "--node", "c"], ["convert", path, tmp_path / "graph.txt"]):
+        assert len(run(*command)[2]) < 2000
+    write_graph(path, np.ones((2, 2)) - np.eye(2), ids=["a", "\x1b" + long])
+    told = run("convert", path, tmp_path / "graph.graphml")[2]
+    assert "in '\\x1bxxx" in told
+    assert len(told) < 2000
 
 
 def test_convert_and_compare(tmp_path, table, run):
@@ -302,6 +316,8 @@ def test_wrong_commands_get_one_clear_line(tmp_path, table, run, monkeypatch, ar
         (["--model", "knn", "--theta", 1], "theta=1.0 does not apply"),
         (["--prior-strength", 1], "prior"),
         (["--scale", "much"], "scale='much'"),
+        (["--random-state", -5], "random_state=-5 must be from 0"),
+        (["--random-state", 2**32], "random_state=4294967296 must be from 0"),
         (["-o", "graph.txt"], "graph.txt does not say in which format"),
     ],
 )
@@ -319,6 +335,7 @@ def test_a_list_of_columns_may_have_blanks(tmp_path, table, run):
     some, others = read_graph(tmp_path / "some.npz"), read_graph(tmp_path / "others.npz")
     assert some.metadata["source"]["columns"] == others.metadata["source"]["columns"] == ["a", "b"]
     assert (some.W != others.W).nnz == 0
+    assert "no column ''" in run("learn", path, "--columns", "", *NAMED, "-o", tmp_path / "none.npz")[2]  # "$UNSET" is not all
 
 
 def test_the_kind_of_a_file_in_capitals(tmp_path, table, run):

@@ -1,5 +1,6 @@
 """Several fits at once, in threads and in forked children: the graphs are those of one fit alone, to the bit."""
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -185,16 +186,18 @@ def test_the_environment_bounds_the_threads(setting, count, monkeypatch):
 
 def test_fits_at_once_share_the_threads():
     """Never more threads of ours at work than one fit alone may have, besides those that called."""
-    at_work, most = set(), []
+    callers, at_work, most = set(), set(), []
 
     def work(rows):
-        if threading.current_thread().name.startswith("smoothgraph"):
-            at_work.add(threading.current_thread())
+        thread = threading.get_ident()
+        if thread not in callers:
+            at_work.add(thread)
             most.append(len(at_work))
-            time.sleep(0.001)
-            at_work.discard(threading.current_thread())
+        time.sleep(0.001)
+        at_work.discard(thread)
 
     def caller(_):
+        callers.add(threading.get_ident())
         with Threads(3) as threads:
             for _ in range(10):
                 threads.map(work, 12, 1)
@@ -202,7 +205,6 @@ def test_fits_at_once_share_the_threads():
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(caller, range(8)))
     assert 1 <= max(most) <= 2
-    assert not [thread for thread in threading.enumerate() if thread.name.startswith("smoothgraph")]
 
 
 # --- limits of BLAS ---------------------------------------------------------------------------------------------------------
@@ -232,6 +234,18 @@ def test_limits_of_others_that_overlap_ours_are_not_undone(two_blas_threads, ord
     else:
         with one_blas_thread, threadpool_limits(limits=1, user_api="blas"):
             pass
+    assert blas_threads() == two_blas_threads
+
+
+@pytest.mark.parametrize("who", ["ours", "theirs"])
+def test_a_limit_around_calls_that_overlap_brings_the_number_back(two_blas_threads, who):
+    """A limit that begins in another one and ends after it puts back what it saw: the guide asks for one around all."""
+    with threadpool_limits(limits=1, user_api="blas"):
+        with contextlib.ExitStack() as first:
+            first.enter_context(one_blas_thread if who == "ours" else threadpool_limits(limits=1, user_api="blas"))
+            second = threadpool_limits(limits=1, user_api="blas")
+        second.restore_original_limits()
+        assert {count for _, count in blas_threads()} == {1}
     assert blas_threads() == two_blas_threads
 
 

@@ -283,3 +283,10 @@ def test_a_degree_that_copies_make_unattainable_is_said():
     """An edge of two samples stands for edges of all their copies: one more or less is more than one edge of rows."""
     with pytest.warns(ConvergenceWarning, match="Wanted 1 neighbours per node, the graph has 2"):
         assert GraphLearner(1, duplicates="keep").fit([[1.0], [0.0], [0.0]]).n_neighbors_ == 2.0
+
+
+def test_lists_and_all_pairs_have_the_same_local_scales_where_copies_leave_few_samples(rng):
+    X = np.concatenate([rng.normal(size=(10, 3)), np.zeros((6, 3))])  # 10 others for 14 wanted neighbours
+    options = {"duplicates": "keep", "locality": 0.5, "connect": False, "theta": 0.1, "tol": 1e-9}
+    by_lists, by_pairs = (GraphLearner(14, neighbors=how, **options).fit(X).graph_ for how in ("exact", "all"))
+    np.testing.assert_allclose(by_pairs.toarray(), by_lists.toarray(), atol=1e-8)

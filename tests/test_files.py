@@ -119,6 +119,16 @@ def test_what_cannot_be_replaced_is_refused_in_one_line(tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a.txt", "loop", "pipe.csv"]
 
 
+def test_the_current_folder_may_be_gone(tmp_path, monkeypatch):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    with pytest.raises(FileNotFoundError, match=r"a\.txt cannot be written: the current folder was deleted"):
+        write("a.txt")
+    write(tmp_path / "a.txt")
+
+
 @pytest.mark.skipif(is_root, reason="root may write to any folder")
 def test_a_folder_that_cannot_be_written_to(tmp_path):
     tmp_path.chmod(0o555)

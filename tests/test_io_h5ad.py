@@ -390,6 +390,7 @@ def test_a_full_disk_loses_nothing(tmp_path, rng, cells, kind):
     ended = subprocess.run(command, capture_output=True, text=True)
     assert ended.returncode == 1, ended
     assert ended.stderr.count("\n") == 1, ended.stderr
+    assert "nothing was changed: File too large." in ended.stderr
     assert data.read_bytes() == before
     assert sorted(os.listdir(tmp_path)) == sorted({"cells.h5ad", data.name})
 

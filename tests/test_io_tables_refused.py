@@ -191,7 +191,7 @@ def test_small_files_that_expand_are_refused_at_the_limit(tmp_path, monkeypatch)
     zeros, limit = io.BytesIO(), 1e6
     np.savez_compressed(zeros, X=np.zeros((500_000, 2)))
     for name, data, message in (
-        ("a.csv.gz", gzip.compress(b"a,b\n" + b"0,0\n" * 300_000), r"holds a table that needs .* the limit is 1 MB"),
+        ("a.csv.gz", gzip.compress(b"a,b\n" + b"0,0\n" * 300_000), r"a table, which needs .* the limit is 1 MB"),
         ("b.csv.bz2", bz2.compress(b"a" * 3_000_000), "no end of a line in its first 1 MB"),
         ("a.libsvm.gz", gzip.compress(b"1 1:1\n" * 100_000), "expands to more than 0.125 MB"),
         ("a.npz", zeros.getvalue(), r"an array 'X' of shape \(500000, 2\)"),
@@ -202,8 +202,9 @@ def test_small_files_that_expand_are_refused_at_the_limit(tmp_path, monkeypatch)
         ),
     ):
         assert len(data) < 20_000
-        with pytest.raises(ValueError, match=message):
+        with pytest.raises(ValueError, match=message) as refused:
             read_table(written(tmp_path / name, data), max_memory=limit)
+        assert str(refused.value).count(name) == 1  # it is said once, not within another sentence about the file
     parquet.write_table(pa.table({"a": np.zeros(500_000)}), tmp_path / "a.parquet")
     with pytest.raises(ValueError, match="declares 500000 rows"):
         read_table(tmp_path / "a.parquet", max_memory=limit)
@@ -367,6 +368,13 @@ def test_columns_that_hold_numbers_of_other_kinds(tmp_path):
     read = read_table(tmp_path / "a.parquet", exclude=["truth"]).X
     assert read.tolist() == [[1.5, 3.5, float(2**60)], [2.25, 4.5, float(2**53)]]
     assert read_table(tmp_path / "a.parquet", missing="drop").n_dropped == 1
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/mem"), reason="needs a file that cannot be read, as on a failing disk")
+def test_errors_of_the_system_name_the_file(tmp_path):
+    (tmp_path / "a.csv").symlink_to("/proc/self/mem")
+    with pytest.raises(OSError, match=r"Input/output error: '.*a\.csv'"):
+        read_table(tmp_path / "a.csv")
 
 
 def test_arrow_errors_are_one_line(tmp_path):

@@ -115,7 +115,7 @@ STAGES = [
     "io.door",
     "io.h5ad",
     "io.samples",
-    "io.streams",
+    "io.compressed",
     "io.npy",
     "io.matrix_market",
     "io.arrays",

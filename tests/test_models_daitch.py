@@ -80,3 +80,14 @@ def test_what_makes_no_sense_is_named(rng):
     ):
         with pytest.raises(ValueError, match=word):
             GraphLearner(5, model=model, **options).fit(X)
+
+
+def test_a_very_large_mu_is_the_hard_model():
+    """A shortfall of a degree by rounding would cost more than all the rest."""
+    X = np.array([[1299.68, 3682.07, 11154.97], [26.27, 219.87, 68208.57], [803.01, 376.33, 277.94]])
+    hard = GraphLearner(1, model="hard", metric="cosine").fit(X).solution_
+    for mu in (1e6, 2.5e10, 1e14):
+        soft = GraphLearner(1, model=Daitch("soft", mu=mu), metric="cosine").fit(X).solution_
+        assert soft.objective <= hard.objective * (1 + 1e-6)
+        assert soft.objective >= hard.dual_objective * (1 - 1e-3)
+        assert soft.gap < 1e-4

@@ -121,3 +121,9 @@ def test_a_grid_of_equal_distances_has_a_graph():
     learner = GraphLearner(4, model="l2", theta=0.3).fit(grid)
     assert learner.solution_.gap <= 1e-6
     assert abs(learner.graph_.sum() - 400) < 1e-9
+
+
+def test_bridges_that_would_have_all_the_weight_are_refused():
+    X = np.array([[0.0], [1.0], [3.0], [7.0], [20.0], [60.0], [200.0], [900.0]])
+    with pytest.raises(ValueError, match=r"bridges that connect the graph would have a weight of .* all edges .* have 8"):
+        GraphLearner(2, model="l2", theta=1e3, connect=True).fit(X)

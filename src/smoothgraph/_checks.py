@@ -24,6 +24,7 @@ MATRIX_CALLS = {  # packages of graphs → what gives the matrix of a graph G, r
     "pygsp": "G.W",
     "networkit": "networkit.algebraic.adjacencyMatrix(G)",
 }
+LARGEST_SEED = 2**32  # seeds of NumPy's RandomState are below it
 # The smallest `max_weight`, in units of δ. A degree is then as small, and λ, one over it, has digits for weights that small and
 # for no smaller ones.
 LEAST_MAX_WEIGHT = 1e-8
@@ -70,6 +71,9 @@ def check_parameters(learner):
         raise ValueError(f"max_iter={learner.max_iter!r} must be an integer of at least 1.")
     if learner.n_jobs is not None and not (_is_number(learner.n_jobs, Integral, 1) or learner.n_jobs == -1):
         raise ValueError(f"n_jobs={learner.n_jobs!r} must be None or -1 (all cores), or a positive integer.")
+    seed = learner.random_state
+    if isinstance(seed, int | np.integer) and not 0 <= seed < LARGEST_SEED:
+        raise ValueError(f"random_state={seed!r} must be from 0 to 2**32 − 1, a RandomState, or None.")
     for name in ("theta", "alpha", "beta", "max_weight", "tol"):
         value = getattr(learner, name)
         if not (value is None and name != "tol") and not (_is_number(value, Real, 0) and value > 0):
@@ -137,6 +141,8 @@ def lists_of_distinct(neighbors, copies):
 
 def _check_theta_and_scale(learner, model):
     by_alpha, scale = model.given_theta(learner.alpha, learner.beta), learner.scale
+    if by_alpha is not None and not 0.0 < by_alpha < np.inf:
+        raise ValueError(f"alpha={learner.alpha!r}, beta={learner.beta!r} give θ = {by_alpha:g}: use numbers nearer to 1.")
     if learner.theta is not None and by_alpha is not None:
         raise ValueError("Give theta alone, or alpha and beta together, or none of them to have θ found for n_neighbors.")
     if not (scale is None or scale in ("sum", "laplacian") or (_is_number(scale, Real, 0) and scale > 0)):
@@ -176,6 +182,8 @@ def _check_kind_of_prior(prior):
             f"prior is a {type(prior).__name__} of {package}, but its matrix of weights is needed: for a graph G on n nodes "
             f"use {MATRIX_CALLS[package]}."
         )
+    if np.ndim(prior) == 2 and np.asarray(prior).dtype.kind == "c":
+        raise ValueError("prior has complex values, but weights are real: use prior.real, or np.abs(prior).")
     if np.ndim(prior) != 2 or np.asarray(prior).dtype.kind not in "biuf":
         raise TypeError(
             f"prior is a {type(prior).__name__}, but a sparse matrix or an array (n, n) of weights is needed; of a graph file "

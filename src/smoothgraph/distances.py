@@ -272,7 +272,7 @@ class DistanceMatrix:
         return self.numbering.nodes(self.n)[:-1]
 
     def at_once(self, most: int) -> int:
-        return rows_at_once(self.X, most)
+        return rows_at_once(np.empty((0, self.n), self.dtype), most)  # rows of queries are dense, also where X is sparse
 
     def bound_tiles(self, Q, precise: bool = False, among=None) -> Iterator[tuple[int, np.ndarray]]:
         if among is None and not self.numbering.by_row:

@@ -59,7 +59,11 @@ def check_output(path, inputs: Iterable) -> None:
 
 def check_target(path) -> Path:
     """The file that takes the place of `path`, where links lead; an error if there can be no new file."""
-    name, target = printable(str(path)), Path(os.path.realpath(path))
+    name = printable(str(path))
+    try:
+        target = Path(os.path.realpath(path))
+    except FileNotFoundError:
+        raise FileNotFoundError(f"{name} cannot be written: the current folder was deleted. Go to another (cd).") from None
     if not target.parent.is_dir():
         raise FileNotFoundError(f"The folder {printable(str(Path(path).parent))} does not exist: make it first.")
     if not os.access(target.parent, os.W_OK | os.X_OK):

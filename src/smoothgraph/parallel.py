@@ -1,4 +1,4 @@
-"""Threads: the only module that has any.
+"""Threads that share work: the only module that has any. (signals.py has one that waits.)
 
 In: a kernel, which is a compiled function without the GIL whose first two arguments are a range of rows, and its other
 arguments; or a Python function of a slice. Out: what the kernel wrote into its arrays, or the results of the function in order.
@@ -9,14 +9,19 @@ off, and the number of our threads that are at work. Fits that run at the same t
 threads as are free, and goes on alone if there are none.
 
 After an error or an interrupt no thread begins another piece of work, and the caller goes on when all have ended.
+
+An interrupt can come between any two instructions of Python in the main thread. The classes of `threading` and
+`concurrent.futures` are written in Python: interrupted where they have taken a lock and are not yet bound to give it back, they
+leave it taken, and all threads wait for ever. So here are only what C has: plain locks, entered by `with`, and SimpleQueue.
 """
 
 import os
 import threading
+from _thread import start_new_thread
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from queue import SimpleQueue
 from typing import Any, Self
-from weakref import WeakSet
+from weakref import ref
 
 ROWS = 1024  # rows of a table that are worked on together in a block of matrix products
 LEAST_ROWS = 4096  # rows per call of a kernel at least: a thread needs about 50 µs to begin, as long as a few hundred rows take
@@ -54,7 +59,7 @@ class Threads:
     that wait for them.
 
     What runs `with Threads(n_jobs) as threads:` can be interrupted: numba makes a SystemError of a KeyboardInterrupt that comes
-    in a compiled loop, and it leaves the `with` as what it was.
+    in a compiled loop, and of that another one perhaps, and it leaves the `with` as what it was.
     """
 
     def __init__(self, n_jobs: int | None = None):
@@ -62,9 +67,15 @@ class Threads:
         self._forget()
 
     def _forget(self):
-        self._pool: ThreadPoolExecutor | None = None
+        self._tasks: SimpleQueue = SimpleQueue()  # what the threads do next; what is no tuple ends them
+        self._begun = 0  # threads that take from it
         self._owner = os.getpid()
         self._busy = threading.local()
+
+    def _end(self):
+        if self._begun and self._owner == os.getpid():  # the threads of the parent do not exist in a forked child
+            self._tasks.put(None)
+        self._forget()
 
     def __getstate__(self):
         return {"count": self.count}
@@ -80,9 +91,7 @@ class Threads:
     def __exit__(self, kind, error, traceback) -> None:
         if error is not None:
             one_blas_thread.hold(self._blas_before)  # an interrupt may have come where a limit was about to be taken off
-        if self._pool is not None and self._owner == os.getpid():
-            self._pool.shutdown()
-        self._forget()
+        self._end()
         cause = error
         while isinstance(cause, SystemError) and cause.__cause__ is not None:  # one for each compiled function on the way
             cause = cause.__cause__
@@ -110,15 +119,13 @@ class Threads:
         """Call kernel(first_wave, last_wave, first_lane, last_lane, *arguments): no wave begins before the last has ended."""
 
         def prepare(threads):
-            barrier = threading.Barrier(threads)
+            barrier = _Barrier(threads)
 
             def one(thread):
                 first, last = thread * lanes // threads, (thread + 1) * lanes // threads
                 for wave in range(waves):
                     kernel(wave, wave + 1, first, last, *arguments)
-                    try:
-                        barrier.wait()
-                    except threading.BrokenBarrierError:  # another thread has the error
+                    if not barrier.wait(thread):  # another thread has the error
                         return
 
             return one, barrier.abort
@@ -146,56 +153,140 @@ class Threads:
 
         `prepare(number of threads)` returns `work`, and what is called after an error so that the work of others ends soon.
         """
-        futures: list[Future] = []
-        stop = None
+        crew, stop = _Crew(), None
         try:
             with _hiring:
-                busy = sum(not future.done() for future in _hired)
+                busy = sum(other.busy for other in [known() for known in list(_crews)] if other is not None)
                 threads = 1 + max(0, min(wanted, self.count - busy) - 1)
                 work, stop = prepare(threads)
-                for thread in range(1, threads):
-                    futures.append(self._threads().submit(self._inside, work, thread, stop))
-                    _hired.add(futures[-1])
-            self._inside(work, 0, stop)
-            wait(futures)
+                self._hire(crew, threads - 1, work, stop)
+            self._busy.inside = True
+            work(0)
         except BaseException:
             if stop is not None:
                 stop()
-            wait(futures)
-            raise
-        for future in futures:
-            future.result()
-
-    def _threads(self):
-        if self._owner != os.getpid():  # the threads of the parent do not exist in a forked child
-            self._forget()
-        if self._pool is None:
-            self._pool = ThreadPoolExecutor(max(1, self.count - 1), thread_name_prefix="smoothgraph")
-        return self._pool
-
-    def _inside(self, work, thread, stop):
-        try:
-            self._busy.inside = True
-            work(thread)
-        except BaseException:
-            stop()
             raise
         finally:
             self._busy.inside = False
+            crew.end()
+        if crew.errors:
+            raise crew.errors[0]
+
+    def _hire(self, crew, helpers, work, stop):
+        """Let threads of ours help with this work: they begin, if there are not yet so many."""
+        if self._owner != os.getpid():
+            self._forget()
+        crew.helpers = helpers
+        _crews.add(ref(crew, _crews.discard))
+        while self._begun < helpers:
+            start_new_thread(_serve, (self._tasks, self._busy, ref(self, self._tasks.put)))
+            self._begun += 1
+        for thread in range(1, helpers + 1):
+            self._tasks.put((crew, work, thread, stop))
 
     def _is_inside(self):
         return getattr(self._busy, "inside", False)
 
 
+def _serve(tasks, busy, _owner):
+    """What a thread does: one task after the other, until there is something else, which it leaves for the next thread.
+
+    `_owner` is a reference that puts itself among the tasks when the object that the threads belong to is gone.
+    """
+    busy.inside = True
+    while isinstance(task := tasks.get(), tuple):
+        crew, *what = task
+        crew.help(*what)
+        del crew, task, what  # nothing is held while it waits
+    tasks.put(None)
+
+
+class _Crew:
+    """The threads that help a caller with one piece of work. What comes when it is over does not begin."""
+
+    def __init__(self):
+        self.helpers = 0  # so many were asked to help
+        self.errors: list[BaseException] = []
+        self._lock = threading.Lock()
+        self._at_work, self._is_over = 0, False
+        self._ended = threading.Lock()  # is released by the last that is at work, once it is over
+        self._ended.acquire()
+
+    @property
+    def busy(self) -> int:
+        """How many threads it keeps from other work."""
+        return self._at_work if self._is_over else self.helpers
+
+    def help(self, work, thread, stop):
+        with self._lock:
+            if self._is_over:
+                return
+            self._at_work += 1
+        try:
+            work(thread)
+        except BaseException as error:
+            self.errors.append(error)
+            stop()
+        finally:
+            with self._lock:
+                self._at_work -= 1
+                if self._is_over and not self._at_work:
+                    self._ended.release()
+
+    def end(self):
+        """It is over: wait for those that are at work."""
+        with self._lock:
+            self._is_over = True
+            is_alone = not self._at_work
+        if not is_alone:
+            self._ended.acquire()
+
+
+class _Barrier:
+    """Where each of some threads waits until all have come, time after time."""
+
+    def __init__(self, threads: int):
+        self._lock = threading.Lock()
+        self._threads = self._missing = threads
+        self._is_aborted = False
+        self._doors = [threading.Lock() for _ in range(threads)]  # each is taken, until its thread may go on
+        for door in self._doors:
+            door.acquire()
+
+    def wait(self, thread: int) -> bool:
+        """True when all threads have come, False after `abort`."""
+        with self._lock:
+            if self._is_aborted:
+                return False
+            self._missing -= 1
+            is_last = self._missing == 0
+            if is_last:
+                self._missing = self._threads
+                for other, door in enumerate(self._doors):
+                    if other != thread:
+                        door.release()
+        if not is_last:
+            self._doors[thread].acquire()
+        return not self._is_aborted
+
+    def abort(self) -> None:
+        """No thread waits any more."""
+        with self._lock:
+            self._is_aborted = True
+            for door in self._doors:
+                if door.locked():
+                    door.release()
+
+
 _hiring = threading.Lock()  # is held while free threads are counted and taken
-_hired: WeakSet[Future] = WeakSet()  # what our threads work on, of all objects in this process
+_crews: set[ref[_Crew]] = set()  # those that there are, of all objects in this process
 
 
 class _OneBlasThread:
     """While any caller is inside, BLAS uses one thread per call: our threads and its own would wait for each other.
 
     Others set the same limits, scikit-learn for one, and put back what they saw. So a limit that is no longer the one that was
-    set here is left as it is.
+    set here is left as it is. What others put back when we are gone cannot be told from what a user wants, and stays too.
     """
 
     def __init__(self):
@@ -253,7 +344,7 @@ one_blas_thread = _OneBlasThread()
 def _after_fork():
     global _hiring
     _hiring = threading.Lock()
-    _hired.clear()
+    _crews.clear()
     one_blas_thread.forget()
 
 

@@ -198,7 +198,8 @@ def daitch_gap(X: np.ndarray, W: np.ndarray, lam: np.ndarray, mu: float | None) 
             quadratic = float((Z**2).sum()) + (0.0 if mu is None else m**2 * float((lam**2).sum()) / (4.0 * mu))
             best = max(best, (m * float(lam.sum())) ** 2 / (4.0 * quadratic)) if quadratic > 0.0 else best
     z_mean = float((X**2).sum()) / len(X)
-    return (P - best) / max(P, 1e-9 * z_mean * len(X)), P
+    unit = max(P, 1e-9 * z_mean * len(X))
+    return (P - best) / unit if unit > 0.0 else 0.0, P  # all samples are equal: any graph is the optimum
 
 
 def check_nearest(W: np.ndarray, samples: Samples, k: int, weighting: str, mutual: bool, sigma: float | None) -> None:
@@ -216,7 +217,8 @@ def check_nearest(W: np.ndarray, samples: Samples, k: int, weighting: str, mutua
     if weighting == "binary":
         expected = np.ones_like(W)
     elif weighting == "gaussian":
-        expected = np.exp(-samples.z / (2.0 * (np.mean(kth) if sigma is None else sigma**2)))
+        width = np.mean(kth) if sigma is None else sigma**2
+        expected = np.exp(-samples.z / (2.0 * width)) if width > 0.0 else np.where(samples.z == 0.0, 1.0, 0.0)
     else:
         widths = np.where(widths > 0.0, widths, widths[widths > 0.0].min(initial=np.inf))
         expected = np.exp(-samples.z / (widths[:, None] * widths[None]))

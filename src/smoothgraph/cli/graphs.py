@@ -7,6 +7,7 @@ import typer
 
 from smoothgraph.cli.app import GraphFile, Json, MaxMemory, Quiet, app
 
+SHOWN_IDS = 5  # of a graph, for a first look
 Kind = Literal["overview", "graph", "neighbor-counts", "weights", "classes", "neighborhood"]
 
 
@@ -20,6 +21,7 @@ def info(graph: GraphFile, max_memory: MaxMemory = None, as_json: Json = False, 
     """
     from smoothgraph.cli.report import facts_of, say, seen, show
     from smoothgraph.io.graphs import read_graph
+    from smoothgraph.io.samples import shown
 
     stored = read_graph(graph, max_memory=max_memory)
     facts = facts_of(stored.W)
@@ -28,7 +30,7 @@ def info(graph: GraphFile, max_memory: MaxMemory = None, as_json: Json = False, 
         return
     if stored.ids is not None:
         print()
-        say(f"  ids such as {', '.join(map(str, stored.ids[:5]))}")
+        say(f"  ids such as {', '.join(shown(name) for name in stored.ids[:SHOWN_IDS].tolist())}")
     if "parameters" in stored.metadata:
         print()
         _show_how(stored.metadata)
@@ -161,9 +163,12 @@ def _picture(stored, kind, node, hops):
 
 def _node_number(stored, node) -> int:
     """The number of the node with this id, or with this number if the graph has no ids."""
+    from smoothgraph.io.samples import listed
+
     if node is None:
         raise ValueError("A neighborhood is drawn around a node: name it with --node.")
-    names = [str(i) for i in (range(stored.W.shape[0]) if stored.ids is None else stored.ids)]
+    ids = range(stored.W.shape[0]) if stored.ids is None else stored.ids.tolist()
+    names = [str(name) for name in ids]
     if node not in names:
-        raise ValueError(f"There is no node {node}: the nodes are {', '.join(names[:5])}{', …' if len(names) > 5 else ''}.")
+        raise ValueError(f"There is no node {node}: the nodes are {listed(ids)}.")
     return names.index(node)

@@ -193,7 +193,7 @@ def _read(options: dict[str, Any]):
 
 def _names(text: str | None) -> list[str] | None:
     """The names in a list such as a,b or "a, b"; names in a text table have no blanks around them either."""
-    return [name.strip() for name in text.split(",")] if text else None
+    return None if text is None else [name.strip() for name in text.split(",")]
 
 
 def _what_was_read(table, data: Path) -> str:

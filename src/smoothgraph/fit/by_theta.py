@@ -106,7 +106,8 @@ def _local_scale(task: Task) -> np.ndarray | None:
     """θᵢ^(γ/2) of every node, γ = `locality`; None without it."""
     if task.locality == 0:
         return None
-    z = task.found.nearest(task.n_neighbors + 1, threads=task.threads)
+    most = task.distances.n - 1  # kept copies may leave fewer others than wanted neighbours
+    z = task.found.nearest(min(task.n_neighbors + 1, most), threads=task.threads)
     return node_thetas(z, min(task.n_neighbors, z.shape[1])) ** (0.5 * task.locality)
 
 

@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 
+from smoothgraph.io.compressed import opened
 from smoothgraph.io.door import BadFileError, check_declared, check_rows, reading
 from smoothgraph.io.h5ad import read_h5ad_table
 from smoothgraph.io.matrix_market import read_matrix_market
 from smoothgraph.io.npy import TEXTS, Archive, read_npy
 from smoothgraph.io.samples import Table, Wanted
-from smoothgraph.io.streams import opened
 from smoothgraph.memory import available_memory
 from smoothgraph.messages import printable
 from smoothgraph.sparse import checked_csr

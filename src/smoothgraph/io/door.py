@@ -12,6 +12,7 @@ from typing import Any
 from smoothgraph.memory import check_memory
 from smoothgraph.messages import printable
 
+READ_A_PART = "Read a part of it, or raise --max-memory."
 LONGEST_REASON = 300  # characters of another library's message that are shown
 SPARE_ROWS = 1_000_000  # rows (or nodes) that a file may declare beyond those that its entries explain: they cost megabytes
 ROWS_PER_ENTRY = 100  # rows (or nodes) that one entry explains: gaps are common, a billion nodes for three edges is a mistake
@@ -38,8 +39,8 @@ def reading(path, kind: str) -> Iterator[None]:
             f"{printable(str(path))} needs more memory than there is. Read a part of it, or use a larger machine."
         ) from error
     except OSError as error:
-        if error.errno is not None:
-            raise
+        if error.errno is not None:  # a failing disk, for one, does not say which file it was
+            raise (error if error.filename else OSError(error.errno, error.strerror, str(path))) from None
         raise BadFileError(_line(path, kind, error)) from error
     except Exception as error:
         raise BadFileError(_line(path, kind, error)) from error
@@ -50,12 +51,10 @@ def bad(path, text: str) -> BadFileError:
     return BadFileError(f"{printable(str(path))}: {_cut(printable(text), 2 * LONGEST_REASON)}")
 
 
-def check_declared(path, count: float, what: str, limit: float | None = None) -> None:
+def check_declared(path, count: float, what: str, limit: float | None = None, remedy: str = READ_A_PART) -> None:
     """Raise a `BadFileError` if what a file declares ("a matrix of 10⁹ × 3") needs more bytes than the limit."""
     try:
-        check_memory(
-            count, f"{printable(str(path))} declares {what}, which needs", "Read a part of it, or raise --max-memory.", limit
-        )
+        check_memory(count, f"{printable(str(path))} declares {what}, which needs", remedy, limit)
     except ValueError as error:
         raise BadFileError(str(error)) from None
 

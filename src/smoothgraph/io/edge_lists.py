@@ -14,9 +14,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from smoothgraph.io.cells import from_cells, to_cells
+from smoothgraph.io.compressed import opened
 from smoothgraph.io.door import bad, check_declared, metadata_of, reading
 from smoothgraph.io.stored import LARGEST_NODE, StoredGraph, text_array, weights_of_edges
-from smoothgraph.io.streams import opened
+from smoothgraph.io.text import whole_numbers
 from smoothgraph.memory import available_memory
 from smoothgraph.messages import printable
 from smoothgraph.optional import need
@@ -119,17 +120,12 @@ def _check_columns(path, names):
 
 def _with_numbers(pa, table, pair):
     """The table with these two columns as integers, if all their texts are whole numbers as we would write them."""
-    compute = need("pyarrow.compute", EXTRA)
     if pair[0] not in table.column_names:
         return table
-    try:
-        numbers = [compute.cast(table[name], pa.int64()) for name in pair]
-    except pa.ArrowInvalid:
+    numbers = {name: whole_numbers(table[name]) for name in pair}
+    if not all(pa.types.is_integer(values.type) for values in numbers.values()):
         return table
-    for name, values in zip(pair, numbers, strict=True):
-        if not compute.all(compute.equal(compute.cast(values, pa.string()), table[name]), min_count=0).as_py():
-            return table  # such as 007
-    for name, values in zip(pair, numbers, strict=True):
+    for name, values in numbers.items():
         table = table.set_column(table.column_names.index(name), name, values)
     return table
 

@@ -15,11 +15,11 @@ from xml.sax.saxutils import escape
 import numpy as np
 import scipy.sparse as sp
 
+from smoothgraph.io.compressed import opened
 from smoothgraph.io.door import bad, metadata_of, reading
+from smoothgraph.io.samples import shown
 from smoothgraph.io.stored import StoredGraph, text_array, weights_of_edges
-from smoothgraph.io.streams import opened
 from smoothgraph.memory import available_memory
-from smoothgraph.messages import printable
 
 NAMESPACE = "http://graphml.graphdrawing.org/xmlns"
 GROWTH = 8  # bytes of memory for a byte of GraphML, of which the names of nodes and edges are kept as Python's texts
@@ -60,9 +60,7 @@ def write_graphml(path: Path, graph: StoredGraph) -> None:
 
 def _text(text):
     if NO_XML.search(text):
-        raise ValueError(
-            f"GraphML has no place for the characters in {printable(text)!r}: write .npz or .parquet, or change it."
-        )
+        raise ValueError(f"GraphML has no place for the characters in {shown(text)}: write .npz or .parquet, or change it.")
     return escape(text, WRITTEN_OUT)
 
 

@@ -11,6 +11,7 @@ A graph is where scanpy keeps it: obsp["connectivities"], obsp["distances"] and 
 import errno
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -156,7 +157,8 @@ def _write(path, request: dict[str, Any], others: list[Any], matrices: dict[str,
             process.stdin.close()
         header = pipe.receive(process.stdout)
     if header["kind"] == "error":
-        text, code = header["text"].splitlines()[0], header["errno"]
+        text, in_words = header["text"].splitlines()[0], re.search(r"errno = (\d+)", header["text"])
+        code = header["errno"] or (int(in_words[1]) if in_words else None)
         raise OSError(code, os.strerror(code)) if code else OSError(f"HDF5: {printable(text)}")
     _raise(header, request.get("source", path))
 

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from smoothgraph.io.compressed import opened
 from smoothgraph.io.door import bad, check_declared, check_rows, reading
-from smoothgraph.io.streams import opened
 from smoothgraph.memory import available_memory
 from smoothgraph.optional import need
 

@@ -14,11 +14,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from smoothgraph.files import suffix
-from smoothgraph.io.door import BadFileError, reading
+from smoothgraph.io.compressed import opened
+from smoothgraph.io.door import BadFileError, check_declared, reading
 from smoothgraph.io.frames import EXTRA, OTHER_COLUMNS, check_names, is_number
 from smoothgraph.io.samples import Wanted, listed, shown
-from smoothgraph.io.streams import opened
-from smoothgraph.memory import check_memory
 from smoothgraph.messages import printable
 from smoothgraph.optional import need
 
@@ -90,7 +89,7 @@ def read_text_frame(path: Path, wanted: Wanted) -> tuple[Any, Wanted, str]:
         table = _read(path, dialect, types, wanted.limit)
         for name in (wanted.id_column, wanted.label_column):
             if name in types and name not in features:
-                table = table.set_column(table.column_names.index(name), name, _whole_numbers(table[name]))
+                table = table.set_column(table.column_names.index(name), name, whole_numbers(table[name]))
     if dialect.has_row_names and wanted.id_column == dialect.names[0] and _only_counts(table[dialect.names[0]]):
         wanted = wanted._replace(id_column=None)
     return table, wanted._replace(columns=features, exclude=None), str(dialect)
@@ -267,7 +266,7 @@ def _read(path, dialect, types, limit):
         with file, _reader(file, dialect, types) as reader:
             for batch in reader:
                 count += batch.nbytes
-                check_memory(2 * count, f"{printable(str(path))} holds a table that needs", FEWER, limit)
+                check_declared(path, 2 * count, "a table", limit, FEWER)
                 batches.append(batch)
     except (pa.ArrowInvalid, UnicodeDecodeError) as error:
         raise BadFileError(_explained(path, dialect, types, error)) from error
@@ -297,7 +296,7 @@ class _CountedQuotes(io.RawIOBase):
         super().close()
 
 
-def _whole_numbers(column):
+def whole_numbers(column):
     """A column of text as whole numbers, if it can be written back as it was: 007 and 1.0 stay text."""
     pa = need("pyarrow", EXTRA)
     try:

@@ -20,6 +20,8 @@ from smoothgraph.fit.task import Learned, Task
 from smoothgraph.parallel import Threads
 from smoothgraph.solvers.newton import Newton
 
+LARGEST_SHARE = 0.999  # of the weight of the whole graph that bridges may have: the rest must be left to optimise
+
 
 class L2(BaseEstimator):
     """The ℓ2 model: the sum of all weights is n, and nodes may end without an edge."""
@@ -44,6 +46,11 @@ class L2(BaseEstimator):
             return 1.0 / (edge * np.sum(1.0 - first / edge[:, None], axis=1))
 
     def problem(self, edges: Edges, theta: float, terms: Terms, fixed: np.ndarray | None) -> "L2Problem":
+        if fixed is not None and not float(fixed.sum()) < LARGEST_SHARE * edges.n:
+            raise ValueError(
+                f"The bridges that connect the graph would have a weight of {float(fixed.sum()):.4g}, and all edges of the ℓ2 "
+                f"model together have {edges.n}: ask for more neighbours (a smaller θ), or use connect=False or model='log'."
+            )
         return L2Problem(edges, theta, fixed)
 
     def solver(self, threads: Threads) -> Newton:

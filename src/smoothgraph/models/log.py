@@ -45,7 +45,7 @@ class Log(BaseEstimator):
         """θ = 1/√(αβ), if both are given."""
         if (alpha is None) != (beta is None):
             raise ValueError("Give theta alone, or alpha and beta together, or none of them to have θ found for n_neighbors.")
-        return None if alpha is None or beta is None else 1.0 / float(np.sqrt(alpha * beta))
+        return None if alpha is None or beta is None else 1.0 / (float(np.sqrt(alpha)) * float(np.sqrt(beta)))
 
     def learn(self, task: Task) -> Learned:
         return learn_by_theta(self, task)

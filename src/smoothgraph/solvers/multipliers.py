@@ -212,19 +212,25 @@ def _round(edges, w, r, t):
 
 
 def _certify(edges, w, lam, mu, scale):
-    """The `Point` at weights w ≥ 0, which are raised where the hard model needs it."""
-    if mu == np.inf:
-        w = _feasible(edges, w)
-    Y = edges.product(w)
-    objective = float(np.sum(Y * Y))
+    """The `Point` at weights w ≥ 0, which are raised where the hard model needs it, or where μ is so large that it pays."""
+    raised = _feasible(edges, w)
+    Y, objective = _objective(edges, raised, mu)
     if mu < np.inf:
-        objective += mu * float(np.sum(np.maximum(1.0 - edges.degrees(w), 0.0) ** 2))
-    slopes = edges.slopes(Y)
+        Y_low, low = _objective(edges, w, mu)
+        raised, Y, objective = (w, Y_low, low) if low <= objective else (raised, Y, objective)
+    w, slopes = raised, edges.slopes(Y)
     dual = dual_objective(
         edges, w, Y, lam, mu, lambda eps: kernels.feasible_shares(*edges.rows, slopes + 2.0 * eps * edges.z, lam)
     )
     gap = (objective - dual) / max(objective, ZERO_OBJECTIVE * scale)
     return Point(w, lam, Y, objective, dual, gap, _residual(edges, w, lam, slopes, mu))
+
+
+def _objective(edges, w, mu):
+    """(Y, P) at weights w; for the hard model degrees are at least 1."""
+    Y = edges.product(w)
+    short = np.maximum(1.0 - edges.degrees(w), 0.0)
+    return Y, float(np.sum(Y * Y)) + (mu * float(np.sum(short * short)) if mu < np.inf else 0.0)
 
 
 def _residual(edges, w, lam, slopes, mu):
