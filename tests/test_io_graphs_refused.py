@@ -442,3 +442,11 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
     *lines, kilobytes = done.stdout.split()
     assert lines == ["refused"] * 4
     assert int(kilobytes) < 300_000
+
+
+@pytest.mark.parametrize("kind", ["npz", "parquet", "csv", "graphml", "h5ad"])
+def test_an_empty_id_is_refused_before_anything_is_written(tmp_path, kind):
+    path = tmp_path / f"g.{kind}"
+    with pytest.raises(ValueError, match="empty text for node 1"):
+        write_graph(path, sp.csr_matrix([[0.0, 1.0], [1.0, 0.0]]), ids=["a", ""])
+    assert not list(tmp_path.iterdir())

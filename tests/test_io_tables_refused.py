@@ -458,3 +458,9 @@ def test_the_judge_of_damaged_tables_sees_what_is_wrong(tmp_path, files):
     assert mutated_tables.unsound(table) == ""
     for wrong in ({"ids": table.ids[:3]}, {"columns": ["a"]}, {"X": table.X * np.nan}, {"ids": np.array(["n"] * 20)}):
         assert mutated_tables.unsound(table._replace(**wrong))
+
+
+def test_a_row_without_an_id_is_named_before_the_fit(tmp_path):
+    (tmp_path / "t.csv").write_text("name,x,y\na,1,2\n,2,3\nc,4,5\n")
+    with pytest.raises(ValueError, match="Row 1, counted from 0, has no id"):
+        read_table(tmp_path / "t.csv", id_column="name")

@@ -162,6 +162,9 @@ def _emptiest(X, names):
 
 
 def _check_ids_differ(ids):
+    if ids.dtype.kind == "U" and (ids == "").any():
+        row = int(np.argmax(ids == ""))
+        raise ValueError(f"Row {row}, counted from 0, has no id: give every row one, or name another column for them.")
     values, counts = np.unique(ids, return_counts=True)
     if values.size < ids.size:
         raise ValueError(

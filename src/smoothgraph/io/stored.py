@@ -91,7 +91,9 @@ def _checked_names(name: str, values: Any, n: int) -> np.ndarray:
 
 
 def _check_differ(name: str, ids: np.ndarray) -> None:
-    """Raise a ValueError if two nodes have the same id."""
+    """Raise a ValueError if a node has an empty id, which edge lists cannot tell from a missing one, or two have the same."""
+    if ids.dtype.kind == "U" and (ids == "").any():
+        raise ValueError(f"{name} has an empty text for node {int(np.argmax(ids == ''))}: every node needs an id, or none has.")
     values, counts = np.unique(ids, return_counts=True)
     if values.size < ids.size:
         twice = printable(str(values[counts.argmax()]))[:60]

@@ -35,9 +35,7 @@ FOLLOWED = 16  # nearest neighbours of a sample that votes and refinement follow
 FEWEST_VOTES = 2  # for a cell to be looked into
 LEAST_CHANGE = 0.002  # refinement stops when a smaller share of the followed neighbours is new
 MAX_REFINEMENTS = 6  # rounds of refinement at most; a million molecules take three
-KEY_EXPONENT = (
-    100  # of 2, near the largest squared distance in a key: float32 ends at 127, and squares may be four times as large
-)
+KEY_EXPONENT = 100  # of 2: the largest squared norm in the unit of keys, whose distances are float32 and end at 2¹²⁸
 
 CELL_SIZES = CellSizes()
 SPARSE_CELL_SIZES = CellSizes(mean=1000, largest=8000, probes=5, votes=4)  # centres are dense: there must be few

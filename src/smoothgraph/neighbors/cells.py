@@ -78,6 +78,12 @@ class Centres:
     def _rows(self, samples):
         return self.distances.from_middle(self.distances.own(samples))
 
+    def _compared(self, samples, centres, count):
+        """The `count` of these centres that are nearest to each of the samples; all are looked at."""
+        together = self.distances.at_once(AT_ONCE)
+        parts = self.threads.map(lambda some: _nearest_of(self._rows(samples[some]), centres, count), len(samples), together)
+        return np.concatenate(parts)
+
     def _landmarks(self, rng, part, count):
         some = self._rows(np.sort(rng.choice(part, min(part.size, LANDMARK_SAMPLES * count), replace=False)))
         first = _dense(some[np.sort(rng.choice(some.shape[0], count, replace=False))])
@@ -85,11 +91,10 @@ class Centres:
 
     def _around_landmarks(self, rng, part, count):
         """Centres of all samples: each landmark has as many as its share of the samples."""
-        home = _compared(self._rows, part, self.landmarks, 1, self.threads)[:, 0]
+        home = self._compared(part, self.landmarks, 1)[:, 0]
         groups = [part[home == g] for g in range(len(self.landmarks))]
         shares = [min(group.size, max(1, round(count * group.size / part.size))) if group.size else 0 for group in groups]
         firsts = [np.sort(rng.choice(group.size, share, replace=False)) for group, share in zip(groups, shares, strict=True)]
-
         filled = np.flatnonzero(shares)
 
         def one(at):
@@ -102,12 +107,12 @@ class Centres:
         """The numbers (n, count) of the centres nearest to each sample, nearest first."""
         everything = np.arange(self.distances.n, dtype=np.int32)
         if len(self.places) <= max(2 * self.around, count):
-            return _compared(self._rows, everything, self.places, count, self.threads)
-        home = _compared(self._rows, everything, self.landmarks, 1, self.threads)[:, 0]
+            return self._compared(everything, self.places, count)
+        home = self._compared(everything, self.landmarks, 1)[:, 0]
         around = _nearest_of(self.landmarks, self.places, max(self.around, count))
-        order = np.argsort(home, kind="stable").astype(np.int32)
+        order, together = np.argsort(home, kind="stable").astype(np.int32), self.distances.at_once(AT_ONCE)
         ptr = np.searchsorted(home[order], np.arange(len(self.landmarks) + 1))
-        tasks = [(g, rows) for g in range(len(self.landmarks)) for rows in blocks(ptr[g + 1] - ptr[g], AT_ONCE)]
+        tasks = [(g, rows) for g in range(len(self.landmarks)) for rows in blocks(ptr[g + 1] - ptr[g], together)]
         nearest = np.empty((everything.size, count), np.int32)
 
         def one(at):
@@ -117,12 +122,6 @@ class Centres:
 
         self.threads.map(one, len(tasks), 1)
         return nearest
-
-
-def _compared(rows_of, samples, centres, count, threads):
-    """The `count` centres nearest to each of the samples, which `rows_of` gives the rows of; all centres are looked at."""
-    parts = threads.map(lambda rows: _nearest_of(rows_of(samples[rows]), centres, count), len(samples), AT_ONCE)
-    return np.concatenate(parts)
 
 
 def _nearest_of(Q, centres, count):
