@@ -62,8 +62,11 @@ def samples_of(X: np.ndarray, metric: str, is_float32: bool) -> Samples:
         X = X / np.sqrt((X**2).sum(axis=1, keepdims=True))
     z = ((X[:, None] - X[None]) ** 2).sum(axis=2)
     error = unit * (d + 64) * z
-    if metric == "cosine":  # rows of length 1 are themselves rounded
-        error = error + 16.0 * unit * np.sqrt(z) + 64.0 * unit**2
+    if metric == "cosine":
+        # A row is off by (d/2 + 4)·unit in length, which its norm, a sum of d squares, and the division leave, and by 2·unit in
+        # the rounding of its coordinates. So the distance of two rows is off by twice that.
+        off = (d + 12) * unit
+        error = error + 2.0 * off * np.sqrt(z) + off**2
     return Samples(z, error, others)
 
 
