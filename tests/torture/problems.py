@@ -191,7 +191,12 @@ def problem_of(case, learner, first, samples):
         strength=parameters.get("prior_strength", 0.0),
         bridges=np.searchsorted(first, np.asarray(learner.bridges_, int).reshape(-1, 2)),
     )
-    return cost, factor * nodes.error + rounding * cost, terms
+    # θᵢ goes with the distances of a node's nearest, and is off as they are; differences of them make it more.
+    with np.errstate(divide="ignore", invalid="ignore"):
+        relative = np.where(nodes.z > 0.0, nodes.error / nodes.z, 0.0)
+    nearest = np.argsort(np.where(nodes.allowed, nodes.z, np.inf), axis=1)[:, : k + 1]
+    off = 4.0 * learner.locality_ * np.take_along_axis(relative, nearest, axis=1).max(axis=1)
+    return cost, factor * nodes.error + (rounding + 0.5 * (off[:, None] + off[None])) * cost, terms
 
 
 def prior_of(case, learner, first):
