@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 
 from smoothgraph import GraphLearner
-from smoothgraph.io import graph_metadata, read_graph, write_graph
+from smoothgraph.io import graph_metadata, read_graph, write_graph, write_table
 from smoothgraph.models import L2, Daitch, Log, Nearest, model_of
 
 KINDS = ["npz", "parquet", "csv", "graphml", "h5ad"]
@@ -188,3 +188,15 @@ def test_a_zero_that_is_stored_on_one_side_is_no_edge(tmp_path):
     write_graph(tmp_path / "graph.npz", W)
     assert read_graph(tmp_path / "graph.npz").W.nnz == 2
     assert W.nnz == 3
+
+
+@pytest.mark.parametrize("kind", ["npz", "parquet", "csv"])
+def test_ids_with_control_characters_come_back_whole(tmp_path, kind):
+    ids = ["\x00b", "a\x00c", "\x1b[2J"]
+    write_graph(tmp_path / f"g.{kind}", sp.csr_matrix(np.ones((3, 3)) - np.eye(3)), ids=ids)
+    assert read_graph(tmp_path / f"g.{kind}").ids.tolist() == ids
+
+
+def test_a_table_keeps_texts_whole(tmp_path):
+    write_table(tmp_path / "t.parquet", {"id": np.array(["\x00b", "c"]), "x": np.arange(2)})
+    assert pq.read_table(tmp_path / "t.parquet")["id"].to_pylist() == ["\x00b", "c"]

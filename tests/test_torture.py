@@ -59,7 +59,13 @@ def test_what_once_failed_does_not_fail_again(path, kept_workers):
 def kept_workers():
     """A process for each kind, started when it is first needed."""
     there: dict[str, Workers] = {}
-    yield lambda kind: there.setdefault(kind, Workers(kind))
+
+    def workers_of(kind):
+        if kind not in there:
+            there[kind] = Workers(kind)
+        return there[kind]
+
+    yield workers_of
     for workers in there.values():
         workers.__exit__()
 

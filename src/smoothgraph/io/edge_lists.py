@@ -51,7 +51,8 @@ def _edge_table(graph, ids):
     source, target = (np.concatenate([ends, alone]) for ends in (edges.row, edges.col))
     columns = {"source": source, "target": target, "weight": np.concatenate([edges.data, np.zeros(alone.size)])}
     if ids is not None:
-        columns |= {"source_id": ids[source], "target_id": ids[target]}
+        names = pa.array(ids.tolist())  # as Python's texts: Arrow ends those of numpy at their first NUL
+        columns |= {"source_id": names.take(pa.array(source)), "target_id": names.take(pa.array(target))}
     return pa.table(columns)
 
 

@@ -172,7 +172,9 @@ def write_table(path, columns: dict[str, Any]) -> None:
     if kind == ".csv":
         columns = {name: to_cells(np.asarray(values)) for name, values in columns.items()}
     try:
-        table = pa.table(columns)
+        texts = {name: np.asarray(values) for name, values in columns.items() if np.asarray(values).dtype.kind == "U"}
+        # As Python's texts: Arrow ends those of numpy at their first NUL.
+        table = pa.table(columns | {name: pa.array(values.tolist()) for name, values in texts.items()})
     except (pa.ArrowException, ValueError, TypeError) as error:  # columns of several lengths, complex numbers, odd objects
         raise ValueError(
             f"The columns {listed(list(columns))} are no table of numbers and texts: {one_line(str(error))}"
