@@ -200,3 +200,10 @@ def test_ids_with_control_characters_come_back_whole(tmp_path, kind):
 def test_a_table_keeps_texts_whole(tmp_path):
     write_table(tmp_path / "t.parquet", {"id": np.array(["\x00b", "c"]), "x": np.arange(2)})
     assert pq.read_table(tmp_path / "t.parquet")["id"].to_pylist() == ["\x00b", "c"]
+
+
+def test_a_graph_that_is_symmetric_up_to_rounding_is_read_as_symmetric(tmp_path):
+    sp.save_npz(tmp_path / "g.npz", sp.csr_matrix([[0.0, 0.5, 0.25], [0.5000001, 0.0, 0.0], [0.25, 0.0, 0.0]]))
+    W = read_graph(tmp_path / "g.npz").W
+    assert abs(W - W.T).max() == 0.0
+    assert W[0, 1] == 0.5000001

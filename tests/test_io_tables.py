@@ -241,3 +241,11 @@ def test_columns_that_are_no_table_are_refused_in_one_line(tmp_path, columns):
             write_table(tmp_path / name, columns)
         assert "\n" not in str(error.value)
     assert not list(tmp_path.iterdir())
+
+
+def test_entries_of_one_place_in_a_sparse_table_add_up(tmp_path):
+    X = sp.csr_matrix((np.array([1.0, 2.0, 5.0]), np.array([1, 1, 0]), np.array([0, 2, 3])), shape=(2, 3))
+    sp.save_npz(tmp_path / "t.npz", X)
+    read = read_table(tmp_path / "t.npz").X
+    assert read.nnz == 2
+    assert read.toarray().tolist() == [[0.0, 3.0, 0.0], [5.0, 0.0, 0.0]]

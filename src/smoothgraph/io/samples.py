@@ -106,6 +106,9 @@ def clean(table: Table, missing: str, limit: float | None = None) -> Table:
     """
     X, ids, labels, names = table[:4]
     n = X.shape[0]
+    if sp.issparse(X) and not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()  # entries of one place add up, as scipy has it
     if n == 0 or X.shape[1] == 0:
         raise ValueError(f"There are no samples: the table has {n} rows and {X.shape[1]} columns of features.")
     for what, values in (("ids", ids), ("labels", labels)):

@@ -69,6 +69,9 @@ def _checked_weights(W: Any, name: str) -> sp.csr_matrix:
             f"{name} has the weight {W.data[at]:.6g} between nodes {i} and {W.indices[at]}: weights are finite and at least 0."
         )
     check_symmetric(W, name, "An undirected graph has each edge at both of its ends: use W.maximum(W.T).")
+    back = W.T.tocsr()
+    if not np.array_equal(W.data, back.data):  # the two ends of an edge differ by rounding: the larger weight counts
+        W = sp.csr_matrix((np.maximum(W.data, back.data), W.indices, W.indptr), shape=W.shape)
     return W
 
 
