@@ -370,3 +370,9 @@ def test_the_smallest_max_weight_gives_a_graph_of_numbers():
 def test_alpha_and_beta_beyond_numbers_are_refused(parameters):
     with pytest.raises(ValueError, match=r"alpha=1e-320.*give θ = inf"):
         GraphLearner(3, **parameters).fit(np.random.default_rng(0).normal(size=(30, 3)))
+
+
+@pytest.mark.parametrize("tol", [1, 1.5, 10**20])
+def test_a_tolerance_that_asks_for_nothing_is_refused(tol):
+    with pytest.raises(ValueError, match=r"tol=.*must be below 1"):
+        GraphLearner(3, tol=tol).fit(np.random.default_rng(0).normal(size=(30, 3)))

@@ -78,6 +78,8 @@ def check_parameters(learner):
         value = getattr(learner, name)
         if not (value is None and name != "tol") and not (_is_number(value, Real, 0) and value > 0):
             raise ValueError(f"{name}={value!r} must be a positive, finite number.")
+    if learner.tol >= 1:
+        raise ValueError(f"tol={learner.tol!r} asks for nothing: it is a relative gap, such as 1e-6, and must be below 1.")
     _check_theta_and_scale(learner, model)
     _check_prior_strength(learner.prior, learner.prior_strength)
     return model
