@@ -179,3 +179,9 @@ def test_the_graph_from_approximate_lists_is_nearly_the_optimum(monkeypatch, rng
     assert exact.recall_ == 1.0
     assert 0.97 < learned.recall_ <= 1.0
     assert abs(exact.graph_ - learned.graph_).sum() < 0.01 * exact.graph_.sum()
+
+
+def test_one_sample_far_away_does_not_blur_the_others(rng):
+    X = np.concatenate([rng.normal(size=(60, 3)), [[1e12, -1e12, 1e12]]])
+    lists = lists_of(X, 5, sizes=None)
+    np.testing.assert_allclose(lists.distances[:60], true_distances(X, 5)[:60], rtol=1e-9)

@@ -144,13 +144,12 @@ def filled_up(norms, width):
 
 
 @compiled
-def look_into_cells(first, X, row_of, ptr, probed, keys, unit):
-    """Let the keys of node first + r have the nearest members of the cells probed[r]."""
+def look_into_cells(first, origin, X, row_of, ptr, probed, keys, unit):
+    """Let the keys of node first + r have the nearest members of the cells probed[r].
+
+    Distances are computed from products of rows counted from `origin`: the nearer that is to them, the less is rounded.
+    """
     rows, d = len(probed), X.shape[1]
-    origin = np.zeros(d, X.dtype)  # rounding is small in distances that are computed from a place nearby
-    for r in range(rows):
-        for c in range(d):
-            origin[c] += X[row_of[first + r], c] / rows
     own, shift = np.empty((rows, d), X.dtype), np.empty(rows, X.dtype)
     gather(X, row_of, origin, first, own, shift)
     which, begins, members = cells_of_task(probed, ptr.size - 1)

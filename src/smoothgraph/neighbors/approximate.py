@@ -31,6 +31,7 @@ NAME = "approximate"
 GOOD_RECALL = 0.95  # from this recall on, looking at neighbours of neighbours is cheaper than looking into more cells
 MAX_WIDENINGS = 4  # times that a sample is compared with the members of more cells at most, the first time included
 NODES_AT_ONCE = 1600  # nodes of a task: a few cells, whose members look into nearly the same cells
+ORIGIN_ROWS = 15  # rows of a task whose median is the origin of its products
 FOLLOWED = 16  # nearest neighbours of a sample that votes and refinement follow, and from each of these as many again
 FEWEST_VOTES = 2  # for a cell to be looked into
 LEAST_CHANGE = 0.002  # refinement stops when a smaller share of the followed neighbours is new
@@ -121,7 +122,9 @@ class CellSearch:
         lists, z = self.lists[nodes], self.z[nodes]
         keys = kernels.first_keys(lists, z, unit, -(-lists.shape[1] // 8) * 8)
         if not sp.issparse(X):
-            kernels.look_into_cells(nodes.start, X, row_of, self.ptr, cells[nodes], keys, unit)
+            some = X[row_of[nodes][:: 1 + (nodes.stop - nodes.start) // ORIGIN_ROWS]]
+            origin = np.median(some, axis=0).astype(X.dtype)  # the mean would be far from all if one of them is
+            kernels.look_into_cells(nodes.start, origin, X, row_of, self.ptr, cells[nodes], keys, unit)
             kernels.measure_keys(nodes.start, X, row_of, keys, lists, z)
             return
         own = np.arange(nodes.start, nodes.stop, dtype=np.int32)
