@@ -376,3 +376,9 @@ def test_alpha_and_beta_beyond_numbers_are_refused(parameters):
 def test_a_tolerance_that_asks_for_nothing_is_refused(tol):
     with pytest.raises(ValueError, match=r"tol=.*must be below 1"):
         GraphLearner(3, tol=tol).fit(np.random.default_rng(0).normal(size=(30, 3)))
+
+
+def test_alpha_and_beta_far_apart_scale_the_graph_by_a_number():
+    X = np.random.default_rng(0).normal(size=(30, 3))
+    far, near = (GraphLearner(3, alpha=alpha, beta=1 / alpha).fit(X).graph_ for alpha in (1e300, 1.0))
+    np.testing.assert_allclose(far.toarray() / 1e300, near.toarray(), rtol=1e-9)

@@ -143,8 +143,9 @@ def lists_of_distinct(neighbors, copies):
 
 def _check_theta_and_scale(learner, model):
     by_alpha, scale = model.given_theta(learner.alpha, learner.beta), learner.scale
-    if by_alpha is not None and not 0.0 < by_alpha < np.inf:
-        raise ValueError(f"alpha={learner.alpha!r}, beta={learner.beta!r} give θ = {by_alpha:g}: use numbers nearer to 1.")
+    if by_alpha is not None and not (0.0 < by_alpha < np.inf and 0.0 < learner._delta() < np.inf):
+        seen = f"alpha={learner.alpha!r}, beta={learner.beta!r} give θ = {by_alpha:g} and δ = {learner._delta():g}"
+        raise ValueError(f"{seen}: use numbers nearer to 1.")
     if learner.theta is not None and by_alpha is not None:
         raise ValueError("Give theta alone, or alpha and beta together, or none of them to have θ found for n_neighbors.")
     if not (scale is None or scale in ("sum", "laplacian") or (_is_number(scale, Real, 0) and scale > 0)):

@@ -297,7 +297,7 @@ class GraphLearner(TransformerMixin, BaseEstimator):
     def _delta(self):
         """The scale of the returned graph as far as it is known before the solve."""
         if self.alpha is not None and self.beta is not None:
-            return float(np.sqrt(self.alpha / self.beta))
+            return float(np.sqrt(self.alpha)) / float(np.sqrt(self.beta))
         return 1.0 if self.scale is None or isinstance(self.scale, str) else float(self.scale)
 
     def __sklearn_tags__(self):
