@@ -22,13 +22,14 @@ from smoothgraph.io.door import BadFileError
 TRIANGLE = sp.csr_matrix(np.ones((3, 3)) - np.eye(3))
 
 
-def refused(path, match, **options):
-    """Reading ends in one line that matches."""
+def refused(path, match, **options) -> str:
+    """The one line, which matches, that reading ends in."""
     with pytest.raises(BadFileError, match=match) as caught:
         read_graph(path, **options)
     text = str(caught.value)
     assert text.isprintable(), text
     assert path.name in text
+    return text
 
 
 # --- edge lists ------------------------------------------------------------------------------------------------------------
@@ -57,7 +58,7 @@ def refused(path, match, **options):
 def test_rows_that_are_no_edges(tmp_path, rows, match):
     path = tmp_path / "edges.csv"
     path.write_text("source,target,weight\n" + rows + "\n")
-    refused(path, match)
+    assert refused(path, match)
 
 
 @pytest.mark.parametrize(
@@ -76,7 +77,7 @@ def test_rows_that_are_no_edges(tmp_path, rows, match):
 def test_parquet_rows_that_are_no_edges(tmp_path, source, target, weight, match):
     path = tmp_path / "edges.parquet"
     pq.write_table(pa.table({"source": source, "target": target, "weight": weight}), path)
-    refused(path, match)
+    assert refused(path, match)
 
 
 def test_what_a_schema_says_is_checked(tmp_path):
@@ -93,7 +94,7 @@ def test_what_a_schema_says_is_checked(tmp_path):
         ({"smoothgraph": '{"a":' + "[" * 100 + "]" * 100 + "}"}, "at most 64 levels"),
     ]:
         pq.write_table(table.replace_schema_metadata(described), path)
-        refused(path, match)
+        assert refused(path, match)
 
 
 def test_a_text_that_is_repeated_costs_nothing(tmp_path):
@@ -109,21 +110,21 @@ def test_a_text_that_is_repeated_costs_nothing(tmp_path):
 def test_one_long_name_among_many_is_refused(tmp_path):
     path = tmp_path / "edges.csv"
     path.write_text("source,target\n" + "x" * 2_000_000 + ",y\n" + "".join(f"a{i},b{i}\n" for i in range(100_000)))
-    refused(path, "200,002 names, of up to 2,000,000 characters")
+    assert refused(path, "200,002 names, of up to 2,000,000 characters")
 
 
 def test_every_node_has_one_id_and_no_other_has_it(tmp_path):
     path, head = tmp_path / "edges.csv", "source,target,weight,source_id,target_id\n"
     path.write_text(head + "5,17,1,e,q\n")
-    refused(path, "node 0 has no id, because it is in no row")
+    assert refused(path, "node 0 has no id, because it is in no row")
     path.write_text(head + "0,1,1,a,b\n1,2,1,c,d\n")
-    refused(path, "node 1 has two ids, c and b")
+    assert refused(path, "node 1 has two ids, c and b")
     path.write_text(head + "0,1,1,a,a\n")
-    refused(path, "'a' for 2 nodes")
+    assert refused(path, "'a' for 2 nodes")
     path.write_text(head + "0,1,1,a,\n")
-    refused(path, "row 0 has no target_id")
+    assert refused(path, "row 0 has no target_id")
     path.write_text("source,target,weight,source_id\n0,1,1,a\n")
-    refused(path, "both or neither")
+    assert refused(path, "both or neither")
 
 
 def test_numbers_with_gaps_are_node_numbers_and_the_others_are_alone(tmp_path):
@@ -198,7 +199,7 @@ def arrays_of(W, **more):
 )
 def test_arrays_that_are_no_graph(tmp_path, changed, match):
     np.savez(tmp_path / "g.npz", **arrays_of(TRIANGLE) | changed)
-    refused(tmp_path / "g.npz", match)
+    assert refused(tmp_path / "g.npz", match)
 
 
 @pytest.mark.parametrize("kind", ["csr", "csc", "coo", "bsr", "dia"])
@@ -217,7 +218,7 @@ def test_names_without_characters(tmp_path):
     np.lib.format.write_array_header_1_0(header, {"shape": (10**12,), "fortran_order": False, "descr": "<U0"})
     with zipfile.ZipFile(path, "a") as archive:
         archive.writestr("ids.npy", b"\x93NUMPY\x01\x00" + header.getvalue().removeprefix(b"\x93NUMPY\x01\x00"))
-    refused(path, "damaged")
+    assert refused(path, "damaged")
 
 
 def test_diagonals_that_are_no_graph(tmp_path):
@@ -228,7 +229,7 @@ def test_diagonals_that_are_no_graph(tmp_path):
         (np.ones(3), np.array([1, 2, 3])),
     ]:
         np.savez(path, format=b"dia", shape=(3, 3), data=data, offsets=offsets)
-        refused(path, "its diagonals")
+        assert refused(path, "its diagonals")
     np.savez(path, format=b"dia", shape=(3, 3), data=np.ones((3, 3)), offsets=np.array([2**63 - 1, -(2**63), 0]))
     assert read_graph(path).W.toarray().tolist() == np.eye(3).tolist()
 
@@ -236,7 +237,7 @@ def test_diagonals_that_are_no_graph(tmp_path):
 def test_a_coo_of_many_nodes_and_few_entries(tmp_path):
     one = np.zeros(1, np.int32)
     np.savez(tmp_path / "g.npz", format=b"coo", shape=(10**9, 10**9), data=np.ones(1), row=one, col=one)
-    refused(tmp_path / "g.npz", "too many for 1 entries")
+    assert refused(tmp_path / "g.npz", "too many for 1 entries")
 
 
 def test_an_archive_that_expands_is_refused_before_it_does(tmp_path):
@@ -254,7 +255,7 @@ def test_an_archive_that_expands_is_refused_before_it_does(tmp_path):
             file.write(header.getvalue())
             for _ in range(100):
                 file.write(bytes(10**6))
-    refused(path, "declares an array .*memory, and the limit is", max_memory=5e7)
+    assert refused(path, "declares an array .*memory, and the limit is", max_memory=5e7)
 
 
 # --- GraphML ---------------------------------------------------------------------------------------------------------------
@@ -290,7 +291,7 @@ TWO = '<node id="a"/><node id="b"/>'
 def test_graphml_that_is_no_graph(tmp_path, text, match):
     path = tmp_path / "g.graphml"
     path.write_text(text)
-    refused(path, match)
+    assert refused(path, match)
 
 
 @settings(max_examples=25, deadline=None)

@@ -24,6 +24,7 @@ STAGES = [
     "hdf5.__main__",
     "hdf5",
     "sparse",
+    "float_range",
     "symmetry",
     "optional",
     "datasets.whole",

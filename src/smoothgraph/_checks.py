@@ -10,7 +10,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from smoothgraph.copies import Copies
-from smoothgraph.distances import MATRICES, METRICS, least_certain, metric_names, without_negatives
+from smoothgraph.distances import MATRICES, METRICS, metric_names
+from smoothgraph.float_range import least_certain, without_negatives
 from smoothgraph.messages import warn
 from smoothgraph.models import model_of, models_taking
 from smoothgraph.sparse import check_unmasked, checked_csr

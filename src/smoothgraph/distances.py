@@ -20,6 +20,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from smoothgraph._kernels import lists as kernels
+from smoothgraph.float_range import LARGEST_EXPONENT, exponent_near, is_safe, rescaled, without_negatives
 from smoothgraph.numbering import Numbering
 from smoothgraph.parallel import ROWS, Threads, blocks, least_rows
 
@@ -27,10 +28,6 @@ COLUMNS = 4096  # samples of a tile of lower bounds: with ROWS queries it is 16 
 MATRICES = "precomputed", "precomputed_squared"  # metrics of a matrix: it holds distances, or squared distances
 BYTES_AT_ONCE = 1 << 24  # of rows that are copied together, in each thread: rows of a wide table are many bytes
 PAIRS = 16 * ROWS  # pairs that are measured together: the samples at one end of them are copied
-# Largest squared values that are worked with as they are, and one over the smallest: squares of sums and differences of others
-# would leave the range of the type, so they are rescaled.
-SAFE_SQUARE = {np.dtype(np.float32): 1e25, np.dtype(np.float64): 1e100}
-LARGEST_EXPONENT = 508  # of 2, by which values are rescaled at the most: θ must be a number, and goes with its square
 
 
 class Distances(Protocol):
@@ -124,7 +121,7 @@ class Points:
         self.X = self._prepared(X)
         if not self._center():
             largest = max(float(abs(self.from_middle(self.X[rows])).max()) for rows in blocks(self.n, self.at_once(COLUMNS)))
-            self.exponent = _exponent(largest, "X, less the median of its rows,")
+            self.exponent = exponent_near(largest, "X, less the median of its rows,")
             self.X = self._prepared(X)
             self._center()
 
@@ -226,7 +223,7 @@ class DistanceMatrix:
         largest = float((X.data if sp.issparse(X) else X).max(initial=0.0))
         as_it_is = is_safe(largest if self.is_squared else largest**2 if largest < 1e150 else np.inf, X.dtype) or largest == 0.0
         power = 1 if self.is_squared else 2  # of the entries, that a squared distance is
-        self.exponent = 0 if as_it_is else _exponent(largest, "The matrix", 2 * LARGEST_EXPONENT // power)
+        self.exponent = 0 if as_it_is else exponent_near(largest, "The matrix", 2 * LARGEST_EXPONENT // power)
         self.z_unit = 2.0 ** (power * self.exponent)
         Z = self._squares(rescaled(X, self.exponent), in_place=True)
         self.X: Any = None if sp.issparse(Z) else Z
@@ -297,49 +294,6 @@ def rows_at_once(X: np.ndarray, most: int) -> int:
 def metric_names() -> str:
     """The metrics that there are, for messages."""
     return ", ".join(repr(name) for name in (*METRICS, *MATRICES))
-
-
-def least_certain(z: np.ndarray) -> float:
-    """The size below which squared distances, computed as ‖x‖² + ‖y‖² − 2x·y, may be rounding and nothing else.
-
-    It is a third of the digits above the rounding of the largest one, since the products may be much larger than it.
-    """
-    return float(np.finfo(z.dtype).eps) ** (2.0 / 3.0) * float(z.max(initial=0.0))
-
-
-def without_negatives(z: np.ndarray) -> np.ndarray:
-    """Distances, squared or not, with 0 for what rounding left below 0. Raises for what is really negative."""
-    least = float(z.min(initial=0.0))
-    if least >= 0.0:
-        return z
-    if least < -least_certain(z):
-        raise ValueError(
-            f"Distances cannot be negative, nor their squares, but the smallest is {least:.6g}. Use np.maximum(X, 0) if that "
-            "is rounding."
-        )
-    return np.maximum(z, 0.0)
-
-
-def is_safe(largest: float, dtype) -> bool:
-    """Whether numbers up to this can be added, subtracted and compared in their type without loss of range."""
-    limit = SAFE_SQUARE[np.dtype(dtype)]
-    return 1.0 / limit <= largest <= limit
-
-
-def _exponent(largest: float, name: str, most: int = LARGEST_EXPONENT) -> int:
-    """The power of 2 near the largest value, by which all are divided: that is exact."""
-    exponent = int(np.frexp(largest)[1])
-    if abs(exponent) > most:
-        raise ValueError(
-            f"{name} holds values up to {largest:.3g}: squared distances are beyond what float64 holds. Rescale the features "
-            "(StandardScaler), or remove values that stand for missing ones."
-        )
-    return exponent
-
-
-def rescaled(X, exponent: int):
-    """X in units of 2**exponent, in float64 unless it is X itself."""
-    return X if exponent == 0 else (X.astype(np.float64) * 2.0**-exponent)
 
 
 def squared_norms(X) -> np.ndarray:

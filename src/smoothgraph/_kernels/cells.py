@@ -271,11 +271,23 @@ def vote_for_cells(first, last, cells, home, looked_into, lists, followed, fewes
 
 
 @compiled
-def new_two_hops(i, indptr, indices, is_new, at_new, home, mark, table, slots, found):
-    """How many nodes, now in `found`, paths of two edges from i lead to, one of them new, in cells that i has not looked into.
+def room_for_two_hops(cells):
+    """What `new_two_hops` works in: a mark for each cell, a table of nodes met with its slots in use, and what was found."""
+    longest = MOST_FOUND + LONGEST
+    mark, table = np.full(cells, -1, np.int32), np.full(SLOTS, -1, np.int32)
+    return mark, table, np.empty(longest, np.int32), np.empty(longest, np.int32)
 
-    mark[c] is i for the cells that it has looked into. `table` and `slots` are room to remember those met.
+
+@compiled
+def new_two_hops(i, looked_into, home, indptr, indices, is_new, at_new, room):
+    """How many nodes, now the first of the last array of `room`, paths of two edges from i, one of them new, lead to.
+
+    Nodes in cells that i has looked into are left out.
     """
+    mark, table, slots, found = room
+    for p in range(looked_into.shape[1]):
+        if looked_into[i, p] >= 0:
+            mark[looked_into[i, p]] = i
     count = 0
     for e in range(indptr[i], indptr[i + 1]):
         j = indices[e]
@@ -347,13 +359,10 @@ def insert_neighbor(row, z, j, value):
 def follow_new(first, last, X, row_of, cells, home, looked_into, indptr, indices, is_new, at_new, lists, z):
     """Offer nodes the neighbours of their neighbours that a new edge leads to, except in cells that they have looked into."""
     margin = 1.0 + (X.shape[1] + 8) * np.finfo(X.dtype).eps
-    mark, table = np.full(cells, -1, np.int32), np.full(SLOTS, -1, np.int32)
-    slots, found = np.empty(MOST_FOUND + LONGEST, np.int32), np.empty(MOST_FOUND + LONGEST, np.int32)
+    room = room_for_two_hops(cells)
+    found = room[3]
     for i in range(first, last):
-        for p in range(looked_into.shape[1]):
-            if looked_into[i, p] >= 0:
-                mark[looked_into[i, p]] = i
-        count = new_two_hops(i, indptr, indices, is_new, at_new, home, mark, table, slots, found)
+        count = new_two_hops(i, looked_into, home, indptr, indices, is_new, at_new, room)
         limit, near = X.dtype.type(margin * z[i, -1]), 0
         for s in range(count):  # those that are near enough in the precision of X come to the front
             found[near] = found[s]
@@ -368,13 +377,10 @@ def follow_new_sparse(
     first, last, x_ptr, x_cols, x_data, row_of, cells, home, looked_into, indptr, indices, is_new, at_new, lists, z
 ):
     """`follow_new` for CSR rows with sorted columns."""
-    mark, table = np.full(cells, -1, np.int32), np.full(SLOTS, -1, np.int32)
-    slots, found = np.empty(MOST_FOUND + LONGEST, np.int32), np.empty(MOST_FOUND + LONGEST, np.int32)
+    room = room_for_two_hops(cells)
+    found = room[3]
     for i in range(first, last):
-        for p in range(looked_into.shape[1]):
-            if looked_into[i, p] >= 0:
-                mark[looked_into[i, p]] = i
-        count = new_two_hops(i, indptr, indices, is_new, at_new, home, mark, table, slots, found)
+        count = new_two_hops(i, looked_into, home, indptr, indices, is_new, at_new, room)
         row = row_of[i]
         for s in range(count):
             total = sparse_distance(x_ptr, x_cols, x_data, row, x_ptr, x_cols, x_data, row_of[found[s]])
