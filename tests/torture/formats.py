@@ -118,7 +118,10 @@ def graph_of(case) -> sp.csr_matrix:
 
 def _compare(case, W, stored) -> None:
     _compare_weights(W, stored.W, "read_graph")
-    if case["ids"] is not None and (stored.ids is None or stored.ids.tolist() != case["ids"]):
+    wanted = case["ids"]
+    if case["suffix"] == ".csv" and wanted and all(str(name).isdecimal() and str(int(name)) == name for name in wanted):
+        wanted = [int(name) for name in wanted]  # a csv does not say what is text: the page of graph files says so
+    if wanted is not None and (stored.ids is None or stored.ids.tolist() != wanted):
         raise FaultError(f"ids {case['ids'][:5]} come back as {None if stored.ids is None else stored.ids.tolist()[:5]}")
     if case["ids"] is None and stored.ids is not None:
         raise FaultError(f"a graph without ids comes back with {stored.ids.tolist()[:5]}")
