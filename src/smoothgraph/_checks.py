@@ -18,7 +18,16 @@ from smoothgraph.sparse import check_unmasked, checked_csr
 from smoothgraph.symmetry import TOLERANCE, check_symmetric
 
 SMALL_TYPES = "bool", "uint8", "int8", "uint16", "int16", "float16", "float32"  # float32 holds each of them exactly
-NOT_FOR_ALL = "locality", "connect", "theta", "alpha", "beta", "max_weight", "prior"  # parameters that not every model takes
+NOT_FOR_ALL = (
+    "locality",
+    "connect",
+    "proof",
+    "theta",
+    "alpha",
+    "beta",
+    "max_weight",
+    "prior",
+)  # parameters that not every model takes
 MATRIX_CALLS = {  # packages of graphs → what gives the matrix of a graph G, row i being node i
     "networkx": "nx.to_scipy_sparse_array(G, nodelist=range(n))",
     "igraph": "G.get_adjacency_sparse(attribute='weight')",
@@ -81,6 +90,8 @@ def check_parameters(learner):
             raise ValueError(f"{name}={value!r} must be a positive, finite number.")
     if learner.tol >= 1:
         raise ValueError(f"tol={learner.tol!r} asks for nothing: it is a relative gap, such as 1e-6, and must be below 1.")
+    if learner.proof and not learner.complete:
+        raise ValueError("proof=True proves that the graph is complete: it goes with complete=True, not with complete=False.")
     _check_theta_and_scale(learner, model)
     _check_prior_strength(learner.prior, learner.prior_strength)
     return model

@@ -50,6 +50,11 @@ class Distances(Protocol):
         """Whether a mean of rows is a centre of them, so that cells around centres can be searched."""
         ...
 
+    @property
+    def has_bounds(self) -> bool:
+        """Whether short rows bound the distances, as neighbors/bounds.py has it: the samples are dense rows."""
+        ...
+
     def take_edges(self) -> sp.csr_matrix:
         """The sparse matrix of allowed edges, where `can_search` is False. It is handed over: a second call raises."""
         ...
@@ -147,6 +152,10 @@ class Points:
     def has_centres(self) -> bool:
         return self.metric.has_centres
 
+    @property
+    def has_bounds(self) -> bool:
+        return self.metric.has_centres and not self.is_sparse
+
     def take_edges(self) -> sp.csr_matrix:
         raise RuntimeError("There are no allowed edges to take: these are points, and every pair of them can be measured.")
 
@@ -216,7 +225,7 @@ class DistanceMatrix:
     no search. They are kept until `take_edges` hands them over, and then only what new rows need is kept: their form.
     """
 
-    has_centres = False
+    has_centres = has_bounds = False
 
     def __init__(self, X, metric: str = "precomputed_squared"):
         self.is_squared = metric == "precomputed_squared"

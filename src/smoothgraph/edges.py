@@ -102,6 +102,10 @@ class Edges:
         threads.rows(kernels.smallest_of_rows, self.n, self.indptr, self.z, nearest)
         return nearest
 
+    def without_reach(self) -> "Edges":
+        """The same edges, with nothing known of the pairs outside. Both share their memory."""
+        return Edges._sharing(self.indptr, self._indices, self._z, np.zeros_like(self.reach))
+
     def scaled(self, local_scale: np.ndarray | None, *, threads: Threads) -> "Edges":
         """The same edges, each squared distance times local_scaleᵢ·local_scaleⱼ; None returns these edges themselves.
 

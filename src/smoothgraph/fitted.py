@@ -33,6 +33,7 @@ def fitted_attributes(copies: Copies, learned: Learned, task: Task, scale: float
         "recall_": task.found.recall,
         "solution_": copies.solution_of_rows(learned.solution, weights),
         "n_incomplete_": learned.n_incomplete,
+        "proven_": _is_proven(learned, task),
         "locality_": task.locality,
         "connect_": task.connect,
         "theta_": None if learned.theta is None else learned.theta / unit,
@@ -46,3 +47,10 @@ def fitted_attributes(copies: Copies, learned: Learned, task: Task, scale: float
         "_copies": copies,
         "_rows": learned.rows,
     }
+
+
+def _is_proven(learned: Learned, task: Task) -> bool | None:
+    """Whether the certificate of all nodes is proven; None for graphs that have none."""
+    if learned.n_incomplete is None:
+        return None
+    return learned.n_incomplete == 0 and (task.found.exact or task.found.is_given or task.bounds is not None)

@@ -18,7 +18,7 @@ from smoothgraph.distances import MATRICES, distances_of
 from smoothgraph.estimate import Estimate, check_fits, estimate
 from smoothgraph.fit.task import Task
 from smoothgraph.fitted import fitted_attributes
-from smoothgraph.neighbors import find_neighbors
+from smoothgraph.neighbors import find_neighbors, find_proven
 from smoothgraph.new_samples import rows_of_new
 from smoothgraph.parallel import Threads
 from smoothgraph.progress import Progress
@@ -37,8 +37,7 @@ class GraphLearner(TransformerMixin, BaseEstimator):
     Parameters
     ----------
     n_neighbors : int, default 15
-        The wanted mean number of neighbours. The learned graph has it to within 1 % (from 1,000 samples on, if distances
-        are not tied).
+        The wanted mean number of neighbours, which the graph has to within 1 % (from 1,000 samples on, without ties).
     model : str or a model of `smoothgraph.models`, default "log"
         What is learned. "log" is the above. "l2" has α‖W1‖² + α‖W‖²_F in place of the last two terms, and ‖W‖₁,₁ = n. "hard"
         and "soft", that is `Daitch("soft", mu=…)`, hold each sample near the weighted mean of its neighbours. "knn",
@@ -49,27 +48,29 @@ class GraphLearner(TransformerMixin, BaseEstimator):
         "precomputed" takes distances, as in scikit-learn, "precomputed_squared" their squares: a sparse symmetric matrix, whose
         stored entries (0 too) are all the allowed edges, or a dense one, where every pair is allowed. The diagonal is not used.
     neighbors : "auto", "exact", "approximate", "all", a k-neighbours transformer, or a pair (indices, distances)
-        How to find the neighbour lists. "auto" takes exact search up to a measured amount of work; `neighbors_` says which
-        it was. "all" makes no lists: every pair of samples is an allowed edge, which takes n² memory and is the same graph
-        that "exact" with `complete` finds in less. Only the indices of a pair are used: distances are measured anew.
+        How to find the neighbour lists. "auto" takes exact search up to a measured amount of work. "all" makes no lists: every
+        pair is an allowed edge, which takes n² memory and is the graph that "exact" with `complete` finds in less. Only the
+        indices of a pair are used: distances are measured anew.
     oversampling : float, default 2
-        The lists have this many times `n_neighbors` entries to begin with.
+        The lists have this many times `n_neighbors` entries at first.
     duplicates : {"merge", "keep"}, default "merge"
         What becomes of copies, rows that are equal. "merge": the graph is learned of the distinct samples, and every further
         copy gets one edge, to the first of its group, of weight δ (or `max_weight`). "keep" is the model to the letter: all
         copies are connected with each other, whatever θ is (a bridge of `connect` takes all copies of its ends; `locality`
-        looks at distinct samples). It takes the memory of these edges. Allowed edges that are given are never merged.
+        looks at distinct samples). Allowed edges that are given are never merged.
     locality : float from 0 to 1, optional
         How far θ follows the density of the samples: node i has its own θᵢ, at which it alone would have `n_neighbors`
         neighbours, and the distance of a pair counts (θᵢθⱼ)^(locality/2) times. 0 is the model of the paper, one θ for
         all, which leaves samples in sparse regions few edges; at 1 degrees are even. For models with a θ. None is what is
         recommended: 1 for the log model, 0 for others and where θ, α, β or the allowed edges are given.
     complete : bool, default True
-        Give nodes that need it more neighbours until the graph is proven to be the optimum over all pairs of samples (with
-        approximate lists: as far as the lists are right). There are limits: 20 rounds; 50 new pairs per node or ten million
-        in all, in one round, which groups of copies exceed; and with approximate lists 16 times the first length, and some
-        seconds of comparing nodes with every sample. `n_incomplete_` says how many nodes were left. The models "hard" and
-        "soft" look at all pairs up to 10,000 samples; beyond that they stay with the lists, and no node is certified.
+        Give nodes that need it more neighbours until the graph is the optimum over all pairs of samples (with approximate
+        lists: as far as these are right). There are limits: 20 rounds; 50 new pairs per node or ten million in all, in one
+        round; and with approximate lists 16 times the first length, and some seconds of comparing nodes with every sample.
+        The models "hard" and "soft" look at all pairs up to 10,000 samples; beyond that no node is certified.
+    proof : bool, default False
+        Prove the certificate over all pairs also where lists are not exact: bounds rule out, for certain, that any other pair
+        has weight, and what they find is added and solved for. It takes the time of a few fits. For models with a θ.
     connect : bool, optional
         Connect the components of the graph, at the least cost: a few edges, `bridges_`, get the smaller of the mean weights
         that their two ends had, and everything else is optimal given that. For models with a θ. None is what is recommended:
@@ -95,16 +96,15 @@ class GraphLearner(TransformerMixin, BaseEstimator):
         the largest eigenvalue of the Laplacian is 1. `prior` is in units of the returned graph for a number δ, and of the
         graph with δ = 1 for "sum" and "laplacian".
     random_state : int or RandomState, optional
-        For approximate neighbours. The solver uses no random numbers.
+        For approximate neighbours.
     n_jobs : int, optional
         Threads; None or −1 is all. The solver's result does not depend on it, to the last bit.
     verbose : int or callable, default 0
-        1 prints what each stage did. A callable is called with (stage, text) instead, and with an empty text when a stage
-        begins.
+        1 prints what each stage did. A callable is called with (stage, text), the text being empty when a stage begins.
 
     Attributes
     ----------
-    Nearest-neighbour graphs have no θ, solution or certificate: those are None.
+    Nearest-neighbour graphs have no θ, solution or certificate: those are None. n_features_in_ is as in scikit-learn.
 
     graph_ : csr_matrix (n, n), symmetric, empty diagonal, no stored zeros.
     locality_, connect_ : the values used.
@@ -116,16 +116,15 @@ class GraphLearner(TransformerMixin, BaseEstimator):
     copy_of_ : array (n,) of the row that each row is a copy of: its own number if it is distinct, or the first of its group.
     group_sizes_ : array (n,) of the number of rows that are equal to each row, itself included.
     n_incomplete_ : nodes without a support certificate. 0 means that the graph is the optimum over all pairs of samples.
+    proven_ : whether it is 0 for certain, by exact lists or `proof`; else it is as far as the lists are right (`recall_`).
     n_components_, n_isolated_ : connected components of the graph, and nodes without an edge (the log model has none).
     bridges_ : array (m, 2) of the edges that `connect` added.
-    n_iter_ : sweeps of the last solve.
     neighbors_ : the backend that found the lists: "exact", "approximate", "given lists", "allowed edges" or a class name.
     recall_ : the share of true neighbours in the lists: 1 if they are exact, else estimated from 500 rows.
     scale_ : the factor between `solution_.weights` and `graph_`.
     distances_ : the squared distances between the distinct samples, a `Distances` of `smoothgraph.distances`.
-    seconds_ : seconds per stage.
+    seconds_, n_iter_ : seconds per stage, and sweeps of the last solve.
     ids_ : the index of a pandas frame, if it is more than a count of the rows; else None.
-    n_features_in_, feature_names_in_ : as in scikit-learn.
 
     Examples
     --------
@@ -147,6 +146,7 @@ class GraphLearner(TransformerMixin, BaseEstimator):
         duplicates: str = "merge",
         locality: float | None = None,
         complete: bool = True,
+        proof: bool = False,
         connect: bool | None = None,
         theta: float | None = None,
         alpha: float | None = None,
@@ -169,6 +169,7 @@ class GraphLearner(TransformerMixin, BaseEstimator):
         self.duplicates = duplicates
         self.locality = locality
         self.complete = complete
+        self.proof = proof
         self.connect = connect
         self.theta = theta
         self.alpha = alpha
@@ -193,8 +194,8 @@ class GraphLearner(TransformerMixin, BaseEstimator):
         (model, X), progress = fitted._checked(X), Progress(self.verbose)
         with Threads(self.n_jobs) as threads:
             copies, X = fitted._distinct(model, X, threads, progress)  # what was only checked, and is not the user's, is freed
-            distances, found = fitted._search(model, copies, X, threads, progress)
-            fitted._learn(model, copies, distances, found, threads, progress)
+            distances, found, bounds = fitted._search(model, copies, X, threads, progress)
+            fitted._learn(model, copies, distances, found, bounds, threads, progress)
         self.__dict__ = fitted.__dict__  # all at once: no interrupt can come between two attributes
         return self
 
@@ -207,8 +208,7 @@ class GraphLearner(TransformerMixin, BaseEstimator):
         """Weights (n_new, n) between new samples and the fitted ones, in closed form, without learning anew.
 
         A new sample solves its own problem while the fitted λ stay; a fitted sample given again finds itself at distance 0.
-        X may be sparse or dense, whatever was fitted. A matrix that holds distances, or squared distances if that was the
-        metric, is (n_new, n), sparse for allowed edges alone.
+        X may be sparse or dense, whatever was fitted. A matrix of distances is (n_new, n), sparse for allowed edges alone.
         """
         check_is_fitted(self)
         if self._rows is None:
@@ -224,7 +224,7 @@ class GraphLearner(TransformerMixin, BaseEstimator):
         return estimate(self, n, d, dtype, nnz)
 
     def _unfitted(self) -> "GraphLearner":
-        """A learner with the same parameters, the same objects, and nothing of an earlier fit."""
+        """A learner with the same parameters and nothing of an earlier fit."""
         learner = copy.copy(self)
         learner.__dict__ = {name: value for name, value in vars(self).items() if not name.endswith("_")}
         return learner
@@ -254,14 +254,16 @@ class GraphLearner(TransformerMixin, BaseEstimator):
             return copies, X
 
     def _search(self, model, copies: Copies, X, threads, progress):
-        """X → distances → neighbours."""
+        """X → distances → neighbours, and the bounds that prove more where their lists are not exact."""
         with progress.stage("neighbors") as say:
             distances, neighbors = distances_of(X, self.metric), _checks.lists_of_distinct(self.neighbors, copies)
-            how = {"random_state": self.random_state, "threads": threads, "say": say}
-            return distances, find_neighbors(distances, self._width(model), neighbors, **how)
+            width, how = self._width(model), {"random_state": self.random_state, "threads": threads, "say": say}
+            if self.proof:  # local scales, which are part of the problem, come from the first entries of lists
+                return distances, *find_proven(distances, width, neighbors, self.n_neighbors + 1, **how)
+            return distances, find_neighbors(distances, width, neighbors, **how), None
 
-    def _learn(self, model, copies: Copies, distances, found, threads, progress) -> None:
-        """Neighbours → the graph, by the model."""
+    def _learn(self, model, copies: Copies, distances, found, bounds, threads, progress) -> None:
+        """Neighbours → the graph."""
         prior = None if self.prior is None else _checks.check_prior(self.prior, copies.n)
         theta = self.theta if self.alpha is None else model.given_theta(self.alpha, self.beta)
         locality, connect = _checks.locality_and_connect(self, model, theta is not None or found.is_given)
@@ -284,6 +286,7 @@ class GraphLearner(TransformerMixin, BaseEstimator):
             threads=threads,
             progress=progress,
             sizes=copies.sizes if copies.kept and copies.any else None,
+            bounds=bounds,
         )
         scale = self._delta() if self.scale is None else self.scale
         self.__dict__.update(fitted_attributes(copies, model.learn(task), task, scale))
@@ -339,8 +342,8 @@ def degree_path(X, n_neighbors: Iterable[int], **parameters) -> list[GraphLearne
     with Threads(widest.n_jobs) as threads:
         progress = Progress(widest.verbose)
         copies, checked = widest._distinct(model, checked, threads, progress)
-        distances, found = widest._search(model, copies, checked, threads, progress)
+        distances, found, bounds = widest._search(model, copies, checked, threads, progress)
         for learner, own in zip(learners, models, strict=True):
             lists = found.first(learner._width(own))
-            learner._learn(own, copies, distances, lists, threads, Progress(learner.verbose, progress.seconds))
+            learner._learn(own, copies, distances, lists, bounds, threads, Progress(learner.verbose, progress.seconds))
     return learners

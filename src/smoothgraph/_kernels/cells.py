@@ -356,6 +356,13 @@ def insert_neighbor(row, z, j, value):
 
 
 @compiled
+def insert_pairs(i, j, z_ij, lists, z):
+    """Put node j[e], at the squared distance z_ij[e], into the list of row i[e], if it is near enough."""
+    for e in range(i.size):
+        insert_neighbor(lists[i[e]], z[i[e]], j[e], z_ij[e])
+
+
+@compiled
 def follow_new(first, last, X, row_of, cells, home, looked_into, indptr, indices, is_new, at_new, lists, z):
     """Offer nodes the neighbours of their neighbours that a new edge leads to, except in cells that they have looked into."""
     margin = 1.0 + (X.shape[1] + 8) * np.finfo(X.dtype).eps

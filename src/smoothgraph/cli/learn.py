@@ -75,6 +75,9 @@ def learn(
         float | None, _parameter("From 0 (one theta for all nodes) to 1 (one for each node, even degrees).")
     ] = None,
     complete: Annotated[bool, _parameter("Make neighbour lists longer until the graph is proven optimal.")] = True,
+    proof: Annotated[
+        bool, _parameter("Prove it over all pairs, also where lists are approximate; takes a few fits' time.")
+    ] = False,
     connect: Annotated[bool | None, _parameter("Connect the components of the graph by bridges.")] = None,
     theta: Annotated[float | None, _parameter("Set theta by hand.")] = None,
     alpha: Annotated[float | None, _parameter("The paper's alpha, together with --beta (for the model l2: alone).")] = None,

@@ -170,11 +170,16 @@ def _proof(metadata):
     """How near the graph is to the optimum, as lines (name, value)."""
     bounds, n = metadata["theta_bounds"], _distinct(metadata)
     certified = n - metadata["n_incomplete"]
-    recall = "" if metadata["recall"] == 1.0 else f", recall {metadata['recall']:.4f} (estimated)"
+    if metadata.get("proven"):
+        how = "proven over all pairs"
+    elif metadata["recall"] == 1.0:
+        how = f"neighbour search: {metadata['neighbors']}"
+    else:
+        how = f"as far as {metadata['neighbors']} lists of recall {metadata['recall']:.4f}, estimated, are right"
     if metadata["theta"] is not None:
         yield "θ", f"{metadata['theta']:.6g}" + (f" (bounds {bounds[0]:.6g} to {bounds[1]:.6g})" if bounds else "")
     yield "relative duality gap", f"{metadata['gap']:.1e} ({metadata['status']}, {metadata['n_iter']} rounds)"
-    yield "certified nodes", f"{certified:,} of {n:,} ({certified / n:.2%}; neighbour search: {metadata['neighbors']}{recall})"
+    yield "certified nodes", f"{certified:,} of {n:,} ({certified / n:.2%}; {how})"
 
 
 def facts_of(W) -> dict[str, Any]:

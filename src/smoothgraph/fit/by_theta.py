@@ -82,9 +82,19 @@ def learn_by_theta(model: ThetaModel, task: Task) -> Learned:
     if task.connect:
         with stage("connect") as say:
             state = connect(replace(asked, say=say), state)
+    if task.bounds is not None:
+        with stage("proof") as say:
+            state = _proven(replace(asked, say=say, bounds=task.bounds), state, task.connect)
     solution = asked.solver.finish(state.problem, state.point, task.tol, started)
     _warn_of_degree(asked, state, solution)
     return _learned(model, task, asked, state, bounds, solution)
+
+
+def _proven(asked: Asked, state: State, connected: bool) -> State:
+    """The same with a certificate that does not rest on the lists: every pair that may have weight becomes an allowed edge."""
+    support = replace(state.support, edges=state.support.edges.without_reach(), scanned=None, scan_limits=None)
+    state = solve_certified(asked, support, state.problem.theta, bridges=state.bridges, start=state)
+    return connect(asked, state) if connected else state
 
 
 def _asked(model, task, distances, prior, is_exact, theta_range) -> Asked:

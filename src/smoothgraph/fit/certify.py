@@ -22,6 +22,9 @@ limit, and *possible pairs* are looked for (possible_pairs.py): those that the r
 limits. The few with z·sᵢsⱼ < limitᵢ + limitⱼ become allowed edges, and then all nodes count as scanned: what a scan says of a
 node's pairs is true of theirs. Only nodes with a qᵢ well below 1, of which the lists are too short even for partners like
 themselves, have many possible pairs: they get longer lists or a true scan before that.
+
+A *proof* does not rest on lists at all: nothing is known of their reach, all nodes fail, and bounds find every pair with
+z·sᵢsⱼ < limitᵢ + limitⱼ (neighbors/bounds.py). All nodes are scanned then.
 """
 
 from dataclasses import replace
@@ -32,6 +35,7 @@ import numpy as np
 from smoothgraph._kernels import lists
 from smoothgraph.fit.possible_pairs import possible_pairs
 from smoothgraph.fit.state import Asked, Support
+from smoothgraph.neighbors.bounds import Limits
 from smoothgraph.neighbors.lists import keep_nearest, reach
 from smoothgraph.neighbors.queries import pairs_nearer_than
 from smoothgraph.parallel import ROWS, blocks, least_rows
@@ -40,7 +44,7 @@ LIST_FACTOR = 4  # an extension makes the lists of nodes that need it so many ti
 MAX_EXTENSIONS = 2  # times that lists are extended
 # Pairs are let in up to these factors beyond what is needed, so that λ and θ may still move. Extended lists cost more with
 # every pair, and so does a look for possible pairs, so their factors are the smaller ones.
-EXTENSION_SLACK, LOOK_SLACK, SCAN_SLACK = 1.03, 1.01, 1.1
+EXTENSION_SLACK, LOOK_SLACK, SCAN_SLACK, PROOF_SLACK = 1.03, 1.01, 1.1, 1.03
 # Multiplications that a scan may cost when the lists are approximate: up to the first, half a second, it is the shortest way;
 # up to the second, seconds, it is made where longer lists did not help. Beyond a million samples, where all the rest takes
 # longer too, as many for every million.
@@ -92,6 +96,8 @@ class Growth:
         work = float(self.too_short.size) * n * (asked.distances.n_features + 60)
         self.affordable = asked.is_exact or work <= (CHEAP_SCAN if extendable else DEAR_SCAN) * max(1.0, n / 1e6)
         self.way = "scan" if self.affordable else "extend" if extendable else None
+        if asked.bounds is not None:
+            self.way = "scan"
         if self.way is None and support.local_scale is not None and failing.size > self.too_short.size:
             self.way = "scan"  # of the other failing nodes
 
@@ -126,13 +132,19 @@ class Growth:
         """
         support, threads = self.support, self.asked.threads
         slack = LOOK_SLACK if support.local_scale is not None and support.scanned is None else SCAN_SLACK
+        slack = slack if self.asked.bounds is None else PROOF_SLACK
         scanned, limits = np.zeros(self.lam.size, np.bool_), slack * np.maximum(self.lam, 0.0) / (2.0 * self.theta)
         if support.scanned is not None and support.scan_limits is not None:
             scanned, before = support.scanned.copy(), support.scan_limits.copy()
             before[self.failing] = np.maximum(before, limits)[self.failing]
             limits = before
-        found = self._near_pairs(scanned, limits) if support.local_scale is None else self._local_pairs(scanned, limits)
-        if any(pairs is None for pairs in found):
+        if self.asked.bounds is not None:
+            found = self._bounded_pairs(self.asked.bounds, scanned, limits)
+        elif support.local_scale is None:
+            found = self._near_pairs(scanned, limits)
+        else:
+            found = self._local_pairs(scanned, limits)
+        if found is None or any(pairs is None for pairs in found):
             return None
         pairs = (np.concatenate(both) for both in zip(*found, strict=True))
         return replace(support.add_pairs(*pairs, threads=threads), scanned=scanned, scan_limits=limits)
@@ -163,6 +175,14 @@ class Growth:
             pairs_nearer_than(distances, compared, limits, local_scale, most, threads=threads),
             look(looking, limits, local_scale, most, threads=threads),
         )
+
+    def _bounded_pairs(self, bounds, scanned, limits):
+        """All pairs that may have weight, of nodes that fail; all of them are marked `scanned`."""
+        local_scale = np.ones(limits.size) if self.support.local_scale is None else self.support.local_scale
+        nodes = None if self.failing.size == limits.size else self.failing
+        scanned[:] = True
+        found = bounds.near_pairs(Limits(limits, limits, local_scale), lambda *pairs: pairs, nodes)
+        return None if sum(pairs[0].size for pairs in found) > self._most_pairs() else found
 
     def _most_pairs(self):
         return max(MAX_PAIRS_PER_NODE * self.asked.distances.n, MAX_PAIRS)

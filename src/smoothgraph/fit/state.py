@@ -9,6 +9,7 @@ import scipy.sparse as sp
 
 from smoothgraph.distances import Distances
 from smoothgraph.edges import Edges
+from smoothgraph.neighbors.bounds import Bounds
 from smoothgraph.parallel import Threads
 from smoothgraph.solvers.problem import Point, Solver
 
@@ -67,7 +68,8 @@ class Asked:
 
     `is_exact` says that the lists of the support are exact. `degree` is the wanted mean number of neighbours; None keeps θ.
     `theta_range` is where a search for θ may go: no θ beyond it gives another graph.
-    `complete` asks for a support that is proven to be large enough. `say` takes a line about the progress.
+    `complete` asks for a support that is proven to be large enough. With `bounds` the proof does not rest on lists. `say` takes
+    a line about the progress.
     """
 
     model: Any
@@ -78,6 +80,7 @@ class Asked:
     degree: float | None = None
     theta_range: tuple[float, float] = (1e-300, 1e300)
     complete: bool = True
+    bounds: Bounds | None = None
     tol: float = 1e-6
     max_iter: int = 1000
     threads: Threads = field(default_factory=Threads)

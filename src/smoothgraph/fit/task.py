@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from smoothgraph.distances import Distances
+from smoothgraph.neighbors.bounds import Bounds
 from smoothgraph.neighbors.lists import Neighborhoods
 from smoothgraph.parallel import Threads
 from smoothgraph.progress import Progress
@@ -20,7 +21,8 @@ class Task:
     """The parameters of the learner that models look at, checked; see `GraphLearner` for what they mean.
 
     `distances` are of the distinct samples, and `first_rows` are their rows in the table, for messages. `found` are the
-    neighbour lists, or the pairs that are allowed without a search; a model releases them when it has its edges. `theta` goes
+    neighbour lists, or the pairs that are allowed without a search; a model releases them when it has its edges. With `bounds`
+    the certificate is to be proven over all pairs, whatever the lists. `theta` goes
     with the unit of the distances, and is None if it is to be found for `n_neighbors`. `max_weight` and `prior` are in units
     of the graph with δ = 1. `sizes` is the number of rows that each sample stands for, or None: then there is a sample for
     every row, or copies are merged.
@@ -44,6 +46,7 @@ class Task:
     threads: Threads
     progress: Progress
     sizes: np.ndarray | None = None
+    bounds: Bounds | None = None
 
     @property
     def node_sizes(self) -> np.ndarray | None:

@@ -62,6 +62,7 @@ def graph_metadata(learner) -> dict[str, Any]:
         "status": str(learner.solution_.status),
         "n_iter": int(learner.n_iter_),
         "n_incomplete": int(learner.n_incomplete_),
+        "proven": bool(learner.proven_),
         "n_bridges": 0 if learner.bridges_ is None else len(learner.bridges_),
     }
 

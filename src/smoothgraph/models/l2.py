@@ -27,7 +27,7 @@ class L2(BaseEstimator):
     """The ℓ2 model: the sum of all weights is n, and nodes may end without an edge."""
 
     name = "l2"
-    takes = ("locality", "connect", "theta", "alpha")
+    takes = ("locality", "connect", "proof", "theta", "alpha")
     learns = True
 
     def check(self, metric, neighbors) -> None:

@@ -34,7 +34,7 @@ class Log(BaseEstimator):
     """The log model: every node has an edge, and the number of neighbours follows θ."""
 
     name = "log"
-    takes = ("locality", "connect", "theta", "alpha", "beta", "max_weight", "prior")
+    takes = ("locality", "connect", "proof", "theta", "alpha", "beta", "max_weight", "prior")
     learns, counts_copies = True, True
     recommended_locality, recommended_connect = 1.0, True  # what did best on the tasks of docs/results.md
 

@@ -48,7 +48,7 @@ class Penalty(BaseEstimator):
     """
 
     name = "penalty"
-    takes = ("locality", "connect", "theta")
+    takes = ("locality", "connect", "proof", "theta")
     learns = True
 
     def __init__(self, phi: Callable[[float], float], degree: Callable[[float], float]):

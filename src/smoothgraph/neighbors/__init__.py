@@ -3,22 +3,24 @@
 In: distances, the number of neighbours, and how to find them. Out: `Neighborhoods` (lists.py): neighbour lists, or pairs that
 need no search. Nodes are numbered in the order of the search, so that near samples have near numbers; `by_rows` undoes it.
 
-exact.py is brute force with a proof, approximate.py searches cells of samples, given.py takes what the user has. queries.py has
-the searches that later stages make: for new samples, for pairs below a limit.
+exact.py has the proof of its lists, approximate.py searches cells of samples, given.py takes what the user has. queries.py has
+the searches that later stages make: for new samples, for pairs below a limit. bounds.py finds all pairs below a limit, for
+certain, without looking at most of the others.
 """
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
-from smoothgraph.distances import Distances
+from smoothgraph.distances import Distances, Points
 from smoothgraph.neighbors import approximate, exact, given
+from smoothgraph.neighbors.bounds import Bounds
 from smoothgraph.neighbors.lists import Neighborhoods, NeighborLists
 from smoothgraph.parallel import Threads
 
 # Exact search costs n²·d multiplications, approximate search a few thousand times n·d. Below about this value of n²·(d + 60),
 # seconds on 2 cores, the lists might as well be exact; benchmarks/neighbors.py measures both.
-EXACT_WORK = 5e11
+EXACT_WORK = 1e12
 
 
 def find_neighbors(
@@ -57,6 +59,23 @@ def find_neighbors(
     lists = search(distances, k, threads=threads)
     say(f"recall {lists.recall:.4f}" + ("" if lists.exact else ", estimated"))
     return lists
+
+
+def find_proven(
+    distances: Distances, k: int, neighbors: Any, proven: int, *, say: Callable[[str], None] | None = None, **how: Any
+) -> tuple[Neighborhoods, Bounds | None]:
+    """The same for a fit that is to be proven: the first `proven` entries of lists are right for certain.
+
+    Where lists are not exact, there are the bounds that proved this, for what else is to be proven. Samples that have no bounds
+    are searched exactly, whatever is asked for: exact lists are the proof then.
+    """
+    found = find_neighbors(distances, k, neighbors if distances.has_bounds else "exact", say=say, **how)
+    if found.exact or found.is_given:
+        return found, None
+    points, lists, proven = cast(Points, distances), cast(NeighborLists, found), min(proven, distances.n - 1)
+    lists, bounds = exact.proof_of(lists, points, proven, threads=how["threads"])
+    (say or _say_nothing)(f"the {proven} nearest of every sample are proven")
+    return lists, bounds
 
 
 def _say_nothing(text):
