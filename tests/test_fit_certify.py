@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from conftest import asked_for, blobs, edges_of, lists_of, relative_l1, support_of
 from cvx import all_pairs
+from smoothgraph import GraphLearner
 from smoothgraph.edges import Edges
 from smoothgraph.fit import certify
 from smoothgraph.fit.certify import EXTENSION_SLACK, Growth, failing_nodes
@@ -259,3 +260,28 @@ def test_how_the_support_grows(rng, monkeypatch):
     monkeypatch.setattr(certify, "DEAR_SCAN", 0.0)
     assert way(certify.MAX_EXTENSIONS) is None
     assert way(certify.MAX_EXTENSIONS, is_exact=True) == "scan"
+
+
+@pytest.mark.parametrize("locality", [0.0, 1.0])
+def test_far_samples_have_all_their_weight_though_their_lists_are_wrong(rng, locality):
+    """Approximate lists are worst for the farthest samples: these are compared with all others, whatever their lists say."""
+    X = np.concatenate([rng.normal(size=(980, 3)), 12.0 * rng.normal(size=(20, 3))])
+    lists = lists_of(X, 16).by_rows().indices.astype(np.int64)
+    lists[980:] = rng.integers(0, 980, size=(20, 16))
+    options = {"locality": locality, "connect": False, "tol": 1e-9}
+    theta = GraphLearner(8, neighbors="all", **options).fit(X).theta_
+    given, best = (
+        GraphLearner(8, neighbors=how, theta=theta, **options).fit(X) for how in ((lists, np.zeros(lists.shape)), "all")
+    )
+    fitted, scale = given.solution_.dual, given._rows.__self__.local_scale
+    largest = np.argsort(-fitted)[:10]
+    assert (largest >= 980).any(), "the far samples are not among those of the largest λ"
+    assert not given.proven_
+    if locality == 0.0:  # else wrong lists give other local scales, which is another problem
+        assert relative_l1(given.graph_[largest], best.graph_[largest]) < 1e-3
+    i, j, z = all_pairs(X)
+    z = z if scale is None else z * scale[i] * scale[j]
+    w = judge.best_weights(fitted, i, j, z, theta)
+    of_largest = np.isin(i, largest) | np.isin(j, largest)
+    has = np.asarray(given.graph_[i, j]).ravel() > 0
+    assert w[of_largest & ~has].sum() < 1e-6 * w[of_largest].sum()

@@ -49,6 +49,9 @@ EXTENSION_SLACK, LOOK_SLACK, SCAN_SLACK, PROOF_SLACK = 1.03, 1.01, 1.1, 1.03
 # up to the second, seconds, it is made where longer lists did not help. Beyond a million samples, where all the rest takes
 # longer too, as many for every million.
 CHEAP_SCAN, DEAR_SCAN = 6e10, 2e11
+# Nodes of the largest λ, the farthest outliers, are scanned whatever their lists say where these are approximate: such lists
+# miss most there. So many they are at most, which takes a second or two at a million, and this share of all.
+MAX_OUTLIERS, OUTLIER_SHARE = 1500, 0.02
 MAX_PAIRS_PER_NODE, MAX_PAIRS = 50, 10_000_000  # a scan that finds more than both gives up: n copies have n² pairs with weight
 # With locality, lists of a smaller θ·local_scale²·reach/λ are too short for a node to look for possible pairs only. A longer
 # list takes several times as long, but looks at neighbours of neighbours that approximate lists have missed, too.
@@ -98,6 +101,7 @@ class Growth:
         self.way = "scan" if self.affordable else "extend" if extendable else None
         if asked.bounds is not None:
             self.way = "scan"
+        self.outliers = failing[:0] if asked.is_exact or support.scanned is not None else _outliers(lam)
         if self.way is None and support.local_scale is not None and failing.size > self.too_short.size:
             self.way = "scan"  # of the other failing nodes
 
@@ -153,9 +157,9 @@ class Growth:
         """Pairs of nodes with short lists and any sample, of other failing and scanned nodes. Marks the `scanned` in place."""
         near = partial(pairs_nearer_than, self.asked.distances, limits=limits, local_scale=None, most=self._most_pairs())
         threads, others = self.asked.threads, np.setdiff1d(self.failing, self.too_short)
-        among = np.flatnonzero(scanned).astype(np.int32)
-        scanned[self.too_short] = True
-        return near(self.too_short, threads=threads), near(others, among=among, threads=threads)
+        among, compared = np.flatnonzero(scanned).astype(np.int32), np.union1d(self.too_short, self.outliers)
+        scanned[compared] = True
+        return near(compared, threads=threads), near(others, among=among, threads=threads)
 
     def _local_pairs(self, scanned, limits):
         """The same with locality: pairs of nodes with short lists and any sample, and possible pairs of the other nodes.
@@ -163,12 +167,13 @@ class Growth:
         All of these look at first, later those that fail. Nodes with short lists look too where no scan is affordable.
         """
         distances, support, threads, most = self.asked.distances, self.support, self.asked.threads, self._most_pairs()
-        compared = self.too_short if self.affordable else self.too_short[:0]
+        compared = np.union1d(self.too_short if self.affordable else self.too_short[:0], self.outliers)
         looks = np.full(distances.n, support.scanned is None)
         looks[self.failing] = True
         looks[compared] = False
         looking = np.flatnonzero(looks).astype(np.int32)
         scanned[looking], scanned[self.too_short] = True, self.affordable
+        scanned[compared] = True
         alone, is_exact, local_scale = support.scanned is not None, self.asked.is_exact, support.local_scale
         look = partial(possible_pairs, distances, support.edges, alone=alone, is_exact=is_exact)
         return (
@@ -186,6 +191,12 @@ class Growth:
 
     def _most_pairs(self):
         return max(MAX_PAIRS_PER_NODE * self.asked.distances.n, MAX_PAIRS)
+
+
+def _outliers(lam):
+    """The nodes of the largest λ."""
+    count = min(MAX_OUTLIERS, int(np.ceil(OUTLIER_SHARE * lam.size)))
+    return np.sort(np.argpartition(lam, -count)[-count:]).astype(np.int32)
 
 
 def _too_short(support, failing, theta, lam):
