@@ -174,6 +174,11 @@ def places() -> list[Place]:
     return places
 
 
+def processor() -> str:
+    """The kind of processor that kernels are compiled for, as LLVM calls it."""
+    return numba.core.registry.cpu_target.target_context.codegen().magic_tuple()[1]
+
+
 def _store(name, content) -> Place | None:
     """Write a file into the first place that takes it, and return it. Say so if that is not a lasting one, or none."""
     reasons = []

@@ -14,7 +14,7 @@ from smoothgraph.cli.app import Json, Quiet, app
 def compile_(
     cache: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Where to keep them, for processes that have NUMBA_CACHE_DIR=DIR in their environment."),
+        typer.Option(metavar="DIR", help="Where to keep them, for processes with NUMBA_CACHE_DIR=DIR in their environment."),
     ] = None,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -44,12 +44,12 @@ def compile_(
 
 def _facts(seconds: float) -> dict[str, Any]:
     """What was done, and where the kernels are; an error if a later process would not find them."""
-    from smoothgraph._kernels.cache import counts, places
+    from smoothgraph._kernels.cache import counts, places, processor
 
     done, usual = counts(), places()
     used = [place for place in usual if any(event.place == place for event in done)]
     if any(event.place is None or not event.place.is_lasting for event in done):
-        raise OSError(f"{usual[0].folder} does not take the compiled kernels. Name a folder that can be written to: --cache DIR.")
+        raise OSError(f"{usual[0].folder} does not take the compiled kernels: name another folder by --cache DIR.")
     return {
         "compiled": sum(count for event, count in done.items() if event.what == "compiled"),
         "loaded": sum(count for event, count in done.items() if event.what == "loaded"),
@@ -57,15 +57,8 @@ def _facts(seconds: float) -> dict[str, Any]:
         "folders": [str(place.folder) for place in used],
         "bytes": sum(file.stat().st_size for place in used for file in place.folder.glob("*.kernel")),
         "is_private": any(place.is_private for place in used),
-        "processor": _processor(),
+        "processor": processor(),
     }
-
-
-def _processor() -> str:
-    """What the kernels are compiled for: the name and the settings of numba that say so."""
-    import llvmlite.binding
-
-    return os.environ.get("NUMBA_CPU_NAME") or llvmlite.binding.get_host_cpu_name()
 
 
 def _lines(facts: dict[str, Any], cache: Path | None):
