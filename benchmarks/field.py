@@ -2,8 +2,8 @@
 
 Each library has a process of its own and all cores. Cold is this whole process, from its start over the file with the samples
 to the file with the lists, with all that is imported and compiled on the way; memory is the peak of that. Warm is a second call
-in the same process. Where a setting trades time for recall, the first of a few that reaches a recall of 0.95 is in the table, or
-the last; what was tried before it is not counted. Recall is judged here, for all alike, from 500 rows that are compared with
+in the same process. Where a setting trades time for recall, the first of a few that reaches a recall of 0.95 is in the table,
+or the last; what was tried before it is not counted. Recall is judged here, for all alike, from 500 rows that are compared with
 every sample. A process that has not saved its lists after 300 seconds is given up.
 """
 

@@ -158,20 +158,20 @@ def places() -> list[Place]:
     """Where kernels are looked for and stored, in this order."""
     install = f"smoothgraph-{hashlib.sha256(str(SOURCES).encode()).hexdigest()[:16]}"  # installations do not share files
     named = getattr(numba.config, "CACHE_DIR", "")
-    places = [Place(Path(named) / install, False)] if named else [Place(SOURCES / "__pycache__", False)]
+    ordered = [Place(Path(named) / install, False)] if named else [Place(SOURCES / "__pycache__", False)]
     if not named:
         from smoothgraph.datasets.files import cache_folder
 
         try:
-            places.append(Place(cache_folder() / install, True))
+            ordered.append(Place(cache_folder() / install, True))
         except RuntimeError:  # this user has no home
             pass
     try:
         user = os.getuid() if hasattr(os, "getuid") else "user"
-        places.append(Place(Path(tempfile.gettempdir()) / f"{install}-{user}", True, is_lasting=False))
+        ordered.append(Place(Path(tempfile.gettempdir()) / f"{install}-{user}", True, is_lasting=False))
     except OSError:  # no folder for temporary files can be written to
         pass
-    return places
+    return ordered
 
 
 def processor() -> str:

@@ -39,7 +39,7 @@ def compile_(
     with Progress(quiet) as progress:
         progress.watch(lambda: [progress(part, "") for part in precompile.run()])
     facts = _facts(time.perf_counter() - begin)
-    show(facts, _lines(facts, cache), as_json=as_json, quiet=quiet)
+    show(facts, _lines(facts), as_json=as_json, quiet=quiet)
 
 
 def _facts(seconds: float) -> dict[str, Any]:
@@ -61,12 +61,13 @@ def _facts(seconds: float) -> dict[str, Any]:
     }
 
 
-def _lines(facts: dict[str, Any], cache: Path | None):
+def _lines(facts: dict[str, Any]):
     """The facts as lines (name, value)."""
+    named = os.environ.get("NUMBA_CACHE_DIR")
     yield "kernels", f"{facts['compiled']:,} compiled, {facts['loaded']:,} loaded, in {facts['seconds']} s"
     yield "kept in", f"{', '.join(facts['folders'])} ({facts['bytes'] / 1e6:.1f} MB)"
-    if cache is not None:
-        who = f"processes with NUMBA_CACHE_DIR={cache.resolve()}"
+    if named:
+        who = f"processes with NUMBA_CACHE_DIR={named}"
     elif facts["is_private"]:
         who = "this user alone, since the installation cannot be written to: --cache DIR is for others"
     else:
