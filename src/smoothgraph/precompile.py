@@ -6,6 +6,7 @@ they may be given. A test names the kernels that are left out.
 
 import warnings
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -32,14 +33,14 @@ def run() -> Iterator[str]:
             part()
 
 
-def _samples(n: int = N) -> np.ndarray:
+def _samples(n: int = N, dtype: Any = np.float64) -> np.ndarray:
     """Clusters of different density, and an outlier far away."""
     rng = np.random.default_rng(0)
     member = np.arange(n) % N_CLUSTERS
     X = 4.0 * rng.standard_normal((N_CLUSTERS, N_FEATURES))[member]
     X += 2.0 ** -(member[:, None] % 3) * rng.standard_normal((n, N_FEATURES))
     X[-1] += 100.0
-    return X
+    return X.astype(dtype)
 
 
 def _fit(X, **parameters) -> GraphLearner:
@@ -48,7 +49,7 @@ def _fit(X, **parameters) -> GraphLearner:
 
 def _forms() -> None:
     for dtype in (np.float32, np.float64):
-        X = _samples().astype(dtype)
+        X = _samples(dtype=dtype)
         read_only = X.copy()  # as a memory map is: a type of its own for the compiler
         read_only.flags.writeable = False
         for form in (X, read_only, sp.csr_matrix(np.where(X > 0, X, 0))):
@@ -79,13 +80,13 @@ def _models() -> None:
     for model in ("hard", "soft"):
         _fit(few, model=model, max_iter=20)
     for dtype in (np.float32, np.float64):
-        X = _samples().astype(dtype)
+        X = _samples(dtype=dtype)
         _fit(X, model="l2").transform(X[:N_NEW])
 
 
 def _parameters() -> None:
     for dtype in (np.float32, np.float64):
-        X = _samples().astype(dtype)
+        X = _samples(dtype=dtype)
         W = _fit(X, locality=0, connect=False).graph_  # the paper's
         _fit(X, max_weight=0.5).transform(X[:N_NEW])
         _fit(X, prior=W, prior_strength=1.0)

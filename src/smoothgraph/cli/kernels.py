@@ -35,9 +35,13 @@ def compile_(
     from smoothgraph import precompile
     from smoothgraph.cli.report import Progress, show
 
+    def work() -> None:
+        for part in precompile.run():
+            progress(part, "")
+
     begin = time.perf_counter()
     with Progress(quiet) as progress:
-        progress.watch(lambda: [progress(part, "") for part in precompile.run()])
+        progress.watch(work)
     facts = _facts(time.perf_counter() - begin)
     show(facts, _lines(facts), as_json=as_json, quiet=quiet)
 
