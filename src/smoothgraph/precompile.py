@@ -75,10 +75,10 @@ def _distances() -> None:
 
 def _models() -> None:
     few = _samples(N_DISTANCES)
-    for model in ("knn", "knn-gaussian", "knn-self-tuning"):
-        _fit(few, model=model)
-    for model in ("hard", "soft"):
-        _fit(few, model=model, max_iter=20)
+    for name in ("knn", "knn-gaussian", "knn-self-tuning"):
+        _fit(few, model=name)
+    for name in ("hard", "soft"):
+        _fit(few, model=name, max_iter=20)
     for dtype in (np.float32, np.float64):
         X = _samples(dtype=dtype)
         _fit(X, model="l2").transform(X[:N_NEW])
