@@ -78,8 +78,9 @@ docs: $(VENV)/installed  ## the documentation, in docs/_build/html; every warnin
 bench: $(VENV)/installed  ## side-by-side measurements; SMOOTHGRAPH_DATA names the folder with the data sets
 	$(BIN)/python -m benchmarks
 
-bench-full: bench  ## and those that take long: ten million samples need 20 GB and the better part of an hour
-	$(BIN)/python -m benchmarks complete ten_million
+bench-full: bench  ## and those that take long, hours in all: the libraries of the field, and ten million samples, which need 20 GB
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[field]"
+	$(BIN)/python -m benchmarks field complete ten_million
 
 zoo: $(VENV)/installed  ## fit all tables of the zoo, or TABLES="wine page-patches", and write docs/zoo.md: an hour of one core
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[zoo]"

@@ -13,7 +13,7 @@ import sys
 from benchmarks import report
 
 NAMES = "startup", "full", "neighbors", "solve", "million", "cold", "opponents", "l2", "daitch", "connect", "uses"
-LONG = "complete", "ten_million", "estimate"
+LONG = "field", "complete", "ten_million", "estimate"
 
 
 def main():

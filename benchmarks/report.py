@@ -1,6 +1,7 @@
 """The results of earlier runs, benchmarks/results/*.json, as docs/benchmarks.md and as the table in the README."""
 
 import json
+import math
 import re
 from pathlib import Path
 
@@ -8,6 +9,8 @@ import matplotlib
 
 matplotlib.use("Agg")
 from matplotlib import pyplot as plt
+
+from benchmarks import field
 
 HERE = Path(__file__).parent
 TARGET = HERE.parent / "docs" / "benchmarks.md"
@@ -65,6 +68,8 @@ def section(name):
         return None
     result = json.loads(path.read_text(encoding="utf-8"))
     lines = [f"{result['machine']}, {result['date']}", ""]
+    if name == "field":
+        return "\n".join(lines + field_tables(result["rows"]))
     for row in result["rows"]:
         lines += [f"**{row['benchmark']}**", "", "| | |", "|---|---|"]
         lines += [f"| {key.replace('_', ' ')} | {shown(value)} |" for key, value in row.items() if key != "benchmark"]
@@ -75,18 +80,41 @@ def section(name):
     return "\n".join(lines)
 
 
+def field_tables(rows):
+    """What the benchmark `field` saw: a table for each data set, the fastest cold process first."""
+    lines = [field.__doc__.strip().partition("\n")[2].strip(), ""]
+    for data in dict.fromkeys(row["data"] for row in rows):
+        lines += [f"**{data}**", "", "| library | setting | cold | warm | recall | peak memory |", "|---|---|---|---|---|---|"]
+        of_data = [row for row in rows if row["data"] == data]
+        for row in sorted(of_data, key=lambda row: row.get("cold_seconds", math.inf)):
+            setting = row.get("setting", "")
+            if "ended" in row:
+                lines.append(f"| {row['library']} | {setting} | {row['ended']} | | | |")
+                continue
+            warm = f"{row['warm_seconds']:.1f} s" if "warm_seconds" in row else ""
+            lines.append(
+                f"| {row['library']} | {setting} | {row['cold_seconds']:.1f} s | {warm} | {row['recall']:.4f} "
+                f"| {row['peak_gb']:.2f} GB |"
+            )
+        lines.append("")
+    return lines
+
+
 def cold_table():
     """What the benchmark `cold` saw, in a few columns."""
     result = json.loads((HERE / "results" / "cold.json").read_text(encoding="utf-8"))
     lines = [
-        "| data | learned graph | k-NN graph (pynndescent) | recall, ours and theirs | gap | not certified | peak memory |",
-        "|---|---|---|---|---|---|---|",
+        "| data | learned graph | k-NN graph (pynndescent) | ratio | recall of both | gap | not certified | peak memory |",
+        "|---|---|---|---|---|---|---|---|",
     ]
     for row in result["rows"]:
-        data = row["benchmark"].split("cold process, ")[1].split(", k=")[0]
+        data = row["benchmark"].split("cold process, ")[1].split(", k=")[0].replace("_", " ").replace(" x ", " × ")
+        theirs = f"{row['pynndescent_seconds']:.1f} s"
+        if "pynndescent_warm_seconds" in row:
+            theirs += f" (warm {row['pynndescent_warm_seconds']:.1f} s)"
         recalls = f"{row['recall_of_15_nearest']:.4f}, {row['pynndescent_recall']:.4f}"
         lines.append(
-            f"| {data} | {row['seconds']:.1f} s | {row['pynndescent_seconds']:.1f} s | {recalls} | {row['gap']:.0e} "
+            f"| {data} | {row['seconds']:.1f} s | {theirs} | {row['ratio']:.2f} | {recalls} | {row['gap']:.0e} "
             f"| {row['nodes_not_certified']} nodes | {row['peak_gb']:.2f} GB |"
         )
     return "\n".join([*lines, ""])

@@ -47,10 +47,10 @@ def machine(tmp_path, monkeypatch):
     monkeypatch.setattr(Path, "home", lambda: tmp_path / "home")
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
-    cache._places.cache_clear()
+    cache.places.cache_clear()
     cache._stamp.cache_clear()
     yield tmp_path
-    cache._places.cache_clear()
+    cache.places.cache_clear()
     cache._stamp.cache_clear()
 
 
@@ -119,7 +119,7 @@ def test_the_named_folder_is_used(machine, monkeypatch):
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(machine / "named"))
     assert [run(), run()] == ["compiled", "loaded"]
     assert len(stored(machine)) == len(stored(machine / "named")) == 1
-    cache._places.cache_clear()
+    cache.places.cache_clear()
     seal(machine / "file")
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(machine / "file"))
     with pytest.warns(UserWarning, match="are kept in"):

@@ -15,7 +15,7 @@ from smoothgraph import signals, streams
 from smoothgraph.messages import one_line
 from smoothgraph.optional import need
 
-WRITING = "learn", "demo", "convert", "plot", "propagate", "embed"  # commands whose result is a file, not what they print
+WRITING = "learn", "demo", "convert", "plot", "propagate", "embed", "compile"  # their result is a file, not what they print
 
 
 def main(arguments: list[str] | None = None) -> None:

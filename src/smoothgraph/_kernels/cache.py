@@ -21,6 +21,7 @@ import stat
 import sys
 import tempfile
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -40,6 +41,19 @@ COMPILING = "compiling the kernels, once: later runs load them"
 _lock = threading.Lock()
 _told = False  # whether this process has said where kernels go that have no lasting place
 _listener: Callable[[str], None] | None = None
+_counts: Counter["Event"] = Counter()  # what this process has done so far
+
+
+class Event(NamedTuple):
+    """What was done with a kernel for one signature: "loaded" from a place, or "compiled" and stored in one (None: in none)."""
+
+    what: str
+    place: "Place | None"
+
+
+def counts() -> Counter[Event]:
+    """How many kernels this process has loaded from where, and compiled and stored where."""
+    return _counts.copy()
 
 
 def with_cache(dispatcher):
@@ -73,24 +87,31 @@ class KernelCache:
     def load_overload(self, signature, target_context):
         """The compiled kernel for these types, or None."""
         target_context.refresh()  # numba's own cache does this here, and compilation relies on it
-        for place in _places():
+        for place in places():
             try:
-                return self._read(place, signature, target_context)
+                kernel = self._read(place, signature, target_context)
             except Exception:  # not there, not readable, damaged, out of date: all mean the next place, then compilation
                 continue
+            _count("loaded", place)
+            return kernel
         _announce()
         return None
 
     def save_overload(self, signature, compiled):
         """Store a compiled kernel where the next process finds it."""
+        content = self._content(signature, compiled)
+        place = None if content is None else _store(self._file_name(signature, compiled.codegen), content)
+        _count("compiled", place)
+
+    def _content(self, signature, compiled):
+        """What the file of a kernel holds; None if it cannot be written down, and is compiled again by the next process."""
         try:
             if compiled.library.has_dynamic_globals:  # addresses of this process
-                return
+                return None
             body = numba.core.serialize.dumps((signature, compiled._reduce()))
-            name, content = self._file_name(signature, compiled.codegen), _checksum(body) + body
-        except Exception:  # what cannot be written down is compiled again by the next process
-            return
-        _store(name, content)
+        except Exception:
+            return None
+        return _checksum(body) + body
 
     def _read(self, place, signature, target_context):
         """The kernel in a file; an error if it is not exactly what was compiled."""
@@ -116,7 +137,7 @@ class KernelCache:
     @property
     def cache_path(self):
         """For numba's statistics: the folder that kernels are stored in if it can be written to."""
-        return str(_places()[0].folder)
+        return str(places()[0].folder)
 
     def enable(self):
         """Part of numba's interface: this cache is always on."""
@@ -129,33 +150,39 @@ class Place(NamedTuple):
 
     folder: Path
     is_private: bool
+    is_lasting: bool = True
 
 
 @cache
-def _places() -> list[Place]:
+def places() -> list[Place]:
     """Where kernels are looked for and stored, in this order."""
     install = f"smoothgraph-{hashlib.sha256(str(SOURCES).encode()).hexdigest()[:16]}"  # installations do not share files
     named = getattr(numba.config, "CACHE_DIR", "")
-    places = [Place(Path(named) / install, False)] if named else [Place(SOURCES / "__pycache__", False)]
+    ordered = [Place(Path(named) / install, False)] if named else [Place(SOURCES / "__pycache__", False)]
     if not named:
         from smoothgraph.datasets.files import cache_folder
 
         try:
-            places.append(Place(cache_folder() / install, True))
+            ordered.append(Place(cache_folder() / install, True))
         except RuntimeError:  # this user has no home
             pass
     try:
         user = os.getuid() if hasattr(os, "getuid") else "user"
-        places.append(Place(Path(tempfile.gettempdir()) / f"{install}-{user}", True))
+        ordered.append(Place(Path(tempfile.gettempdir()) / f"{install}-{user}", True, is_lasting=False))
     except OSError:  # no folder for temporary files can be written to
         pass
-    return places
+    return ordered
 
 
-def _store(name, content) -> None:
-    """Write a file into the first place that takes it. Say so if that is not a lasting one, or none."""
+def processor() -> str:
+    """The kind of processor that kernels are compiled for, as LLVM calls it."""
+    return numba.core.registry.cpu_target.target_context.codegen().magic_tuple()[1]
+
+
+def _store(name, content) -> Place | None:
+    """Write a file into the first place that takes it, and return it. Say so if that is not a lasting one, or none."""
     reasons = []
-    for place in _places():
+    for place in places():
         try:
             place.folder.mkdir(mode=0o700 if place.is_private else 0o777, parents=True, exist_ok=True)
             found = place.folder.lstat()
@@ -165,10 +192,11 @@ def _store(name, content) -> None:
         except Exception as error:
             reasons.append(f"{place.folder}: {getattr(error, 'strerror', None) or error}")
             continue
-        if reasons and place is _places()[-1]:
+        if not place.is_lasting:
             _tell(f"Compiled kernels are kept in {place.folder}, because the usual place does not take them", reasons)
-        return
+        return place
     _tell("Compiled kernels cannot be stored, and every process compiles them anew, which takes many seconds", reasons)
+    return None
 
 
 def _write(path, content) -> None:
@@ -198,6 +226,11 @@ def _stamp() -> bytes:
 
 def _checksum(body: bytes) -> bytes:
     return hashlib.blake2b(body, key=_stamp(), digest_size=CHECKSUM).digest()
+
+
+def _count(what: str, place: Place | None) -> None:
+    with _lock:
+        _counts[Event(what, place)] += 1
 
 
 def _announce() -> None:

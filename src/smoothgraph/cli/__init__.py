@@ -6,7 +6,7 @@ understood; 3 the result was written, but a tolerance or the wanted number of ne
 signal n. `__main__` has the process around the commands: signals, streams and errors.
 """
 
-from smoothgraph.cli import learn, graphs, uses, data  # noqa: F401, I001  (--help lists the commands in this order)
+from smoothgraph.cli import learn, graphs, uses, data, kernels  # noqa: F401, I001  (--help lists the commands in this order)
 from smoothgraph.cli.app import app
 
 __all__ = ["app"]
