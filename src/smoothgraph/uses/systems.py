@@ -79,8 +79,8 @@ class Multilevel:
             self.threads.rows(kernels.restrict, count, *rows, level.children, level.x, sums)
             correction = self._cycle(sums, *coarser)
             self.threads.rows(kernels.prolong, count, level.children, correction, level.x)
-        rows = level.indptr, level.before, level.near, level.indices, level.w
-        self._blocks(kernels.backward, level, *rows, level.inverse, right, level.x, level.y)
+        parts = level.indptr, level.before, level.near, level.indices, level.w
+        self._blocks(kernels.backward, level, *parts, level.inverse, right, level.x, level.y)
         return level.y
 
     def solve(self, right: np.ndarray, x: np.ndarray, tol: float, max_rounds: int) -> tuple[int, float]:
