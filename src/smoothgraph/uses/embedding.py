@@ -2,6 +2,9 @@
 
 The coordinates are the solutions f of (D − W)f = λDf with the smallest λ > 0 (Shi & Malik 2000, Belkin & Niyogi 2003): with
 S = D^-½WD^-½, the eigenvectors of the normalised Laplacian I − S divided by √d.
+
+Measured on two busy cores: two coordinates of a million molecules with the default graph take 14.6 s and 18 CPU seconds, and
+the fit in the same process 47.8 s and 70. LOBPCG with 30 rounds of conjugate gradients in each step took 185 CPU seconds.
 """
 
 import warnings
