@@ -190,7 +190,7 @@ def interrupted_loop(*arguments):
         ("smoothgraph._kernels.lists.tidy_lists", lambda W: GraphLearner(4).fit(SECOND)),
         ("smoothgraph._kernels.lists.tidy_lists", lambda W: degree_path(SECOND, [3, 5])),
         ("smoothgraph._kernels.lists.keep_smallest", lambda W: FITTED.transform(SECOND[:5])),
-        ("smoothgraph._kernels.systems.solve_laplacian", lambda W: label_propagation(W, np.arange(90) % 3 - 1)),
+        ("smoothgraph._kernels.systems.backward", lambda W: label_propagation(W, np.arange(90) % 3 - 1)),
         ("smoothgraph._kernels.systems.aggregate", lambda W: spectral_embedding(ring(600), 2)),
         ("smoothgraph._kernels.hops.hop_counts", lambda W: hops(W, 0)),
     ],

@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from smoothgraph.messages import warn
 from smoothgraph.parallel import Threads
 from smoothgraph.uses.graphs import check_graph, components, degrees, one_per_node
-from smoothgraph.uses.systems import factorise
+from smoothgraph.uses.systems import multilevel
 
 MAX_SUM_ERROR = 1e-3  # the scores of a node sum to 1; where their sum is farther from it, they have not converged
 MAX_TOLERANCE = 1.0  # a larger `tol` would ask for nothing
@@ -137,13 +137,13 @@ def _harmonic(W, asked, labelled, given, tol, max_iter, threads):
     """(scores, rounds, residual) of the nodes `asked`, from the scores `given` of the nodes `labelled`."""
     rows = W[asked]
     to_labelled = rows[:, np.flatnonzero(labelled)]
-    system = factorise(rows[:, asked], degrees(W)[asked], np.asarray(to_labelled.sum(axis=1)).ravel())
+    system = multilevel(rows[:, asked], degrees(to_labelled), threads=threads)
     right = (to_labelled @ given)[system.order]
     x = np.zeros_like(right)
     n_iter, residual, error = 0, np.inf, np.inf
     # A cluster with only tiny weights to the rest hardly shows in the residual. But its scores then do not sum to 1.
     while error > MAX_SUM_ERROR and n_iter < max_iter and tol > MIN_TOLERANCE:
-        made, residual = system.solve(right, x, tol, max_iter - n_iter, threads=threads)
+        made, residual = system.solve(right, x, tol, max_iter - n_iter)
         n_iter, error = n_iter + made, _sum_errors(x).max()
         if residual > tol:  # rounding errors allow no further progress
             break
