@@ -36,6 +36,7 @@ FOLLOWED = 16  # nearest neighbours of a sample that votes and refinement follow
 FEWEST_VOTES = 2  # for a cell to be looked into
 LEAST_CHANGE = 0.002  # refinement stops when a smaller share of the followed neighbours is new
 MAX_REFINEMENTS = 6  # rounds of refinement at most; a million molecules take three
+SHORT_ROW = 1024  # bytes of a row up to which rows are copied in the order of nodes: longer ones are read as fast where they are
 KEY_EXPONENT = 100  # of 2: the largest squared norm in the unit of keys, whose distances are float32 and end at 2¹²⁸
 
 CELL_SIZES = CellSizes()
@@ -74,8 +75,18 @@ class CellSearch:
         self.nearest_cells[:, 0] = cells.home
         self.ptr, self.home, self.numbering = cells.ptr, cells.home[cells.members], Numbering.of(cells.members)
         self.distances = distances.numbered(self.numbering)
+        self.X, self.row_of = self._rows_to_read()
         self.lists, self.z = np.full((self.n, k), -1, np.int32), np.full((self.n, k), np.inf, distances.dtype)
         self.looked_into = np.empty((self.n, 0), np.int32)
+
+    def _rows_to_read(self):
+        """(X, row_of): node i is row row_of[i] of X. Short rows are copied in the order of nodes, so that near ones are together."""
+        X, row_of = self.distances.X, self.numbering.row_of
+        if sp.issparse(X) or X.dtype.itemsize * X.shape[1] > SHORT_ROW:
+            return X, row_of
+        copied = np.empty(X.shape, X.dtype)
+        self.threads.map(lambda nodes: np.take(X, row_of[nodes], axis=0, out=copied[nodes]), self.n, ROWS)
+        return copied, np.arange(self.n, dtype=np.int32)
 
     @property
     def has_more_cells(self) -> bool:
@@ -118,7 +129,7 @@ class CellSearch:
 
     def _look_together(self, nodes, cells):
         """The same for some nodes that follow each other."""
-        X, row_of, unit = self.distances.X, self.numbering.row_of, self._unit()
+        X, row_of, unit = self.X, self.row_of, self._unit()
         lists, z = self.lists[nodes], self.z[nodes]
         keys = kernels.first_keys(lists, z, unit, -(-lists.shape[1] // 8) * 8)
         if not sp.issparse(X):
@@ -164,10 +175,11 @@ class CellSearch:
 
     def _follow(self, indptr, indices, is_new):
         """Let lists have the neighbours of neighbours, in a CSR graph, that a path with a new edge leads to."""
-        at_new = np.empty(self.n, np.bool_)
+        at_new, until = np.empty(self.n, np.bool_), np.empty(indices.size, np.int8)
         self.threads.rows(list_kernels.mark_at_new, self.n, indptr, is_new, at_new)
-        X, cells = self.distances.X, (self.numbering.row_of, self.ptr.size - 1, self.home, self.looked_into)
-        graph, least = (indptr, indices, is_new, at_new, self.lists, self.z), least_rows(FOLLOWED)
+        self.threads.rows(kernels.sort_by_cell, self.n, self.home, indptr, indices, is_new, until, least=least_rows(FOLLOWED))
+        X, cells = self.X, (self.row_of, self.ptr.size - 1, self.home, self.looked_into)
+        graph, least = (indptr, indices, is_new, until, at_new, self.lists, self.z), least_rows(FOLLOWED)
         if sp.issparse(X):
             csr = X.indptr, X.indices, X.data
             self.threads.rows(kernels.follow_new_sparse, self.n, *csr, *cells, *graph, least=least)
