@@ -20,7 +20,7 @@ from sklearn.utils import check_random_state
 
 from smoothgraph._kernels import cells as kernels
 from smoothgraph._kernels import lists as list_kernels
-from smoothgraph.distances import Points, squared_norms
+from smoothgraph.distances import Points
 from smoothgraph.edges import rows_of_lists
 from smoothgraph.neighbors.cells import Cells, CellSizes, Centres
 from smoothgraph.neighbors.lists import NeighborLists, RecallSample, check_all_have_neighbors, clean_lists
@@ -30,7 +30,7 @@ from smoothgraph.parallel import ROWS, Threads, blocks, least_rows
 NAME = "approximate"
 GOOD_RECALL = 0.95  # from this recall on, looking at neighbours of neighbours is cheaper than looking into more cells
 MAX_WIDENINGS = 4  # times that a sample is compared with the members of more cells at most, the first time included
-NODES_AT_ONCE = 1600  # nodes of a task: a few cells, whose members look into nearly the same cells
+NODES_AT_ONCE = 3200  # nodes of a task: a few cells, whose members look into nearly the same cells
 ORIGIN_ROWS = 15  # rows of a task whose median is the origin of its products
 FOLLOWED = 16  # nearest neighbours of a sample that votes and refinement follow, and from each of these as many again
 FEWEST_VOTES = 2  # for a cell to be looked into
@@ -138,8 +138,9 @@ class CellSearch:
             kernels.look_into_cells(nodes.start, origin, X, row_of, self.ptr, cells[nodes], keys, unit)
             kernels.measure_keys(nodes.start, X, row_of, keys, lists, z)
             return
-        own = np.arange(nodes.start, nodes.stop, dtype=np.int32)
-        self._offer_sparse(own, cells[nodes], keys, unit)
+        own, csr = np.arange(nodes.start, nodes.stop, dtype=np.int32), (X.indptr, X.indices, X.data, X.shape[1], row_of)
+        room = kernels.most_entries(X.indptr, row_of, self.ptr)
+        kernels.look_into_cells_sparse(nodes.start, *csr, self.ptr, cells[nodes], keys, unit, room)
         found = kernels.numbers_of_keys(keys)
         lists[:], z[:] = clean_lists(self.distances, own, found, lists.shape[1], threads=self.threads)
 
@@ -147,18 +148,6 @@ class CellSearch:
         """What squared distances are multiplied by in keys, which hold float32: a power of 2."""
         largest = max(self.distances.largest_square, np.finfo(np.float64).tiny)
         return self.distances.dtype.type(2.0 ** (KEY_EXPONENT - np.frexp(largest)[1]))
-
-    def _offer_sparse(self, own, cells, keys, unit):
-        """`look_into_cells` for sparse samples."""
-        Q, (which, ptr, members) = self.distances.own(own), kernels.cells_of_task(cells, self.ptr.size - 1)
-        norms = squared_norms(Q)
-        for t, cell in enumerate(which):
-            rows, begin = members[ptr[t] : ptr[t + 1]], self.ptr[cell]
-            M = self.distances.own(np.arange(begin, self.ptr[cell + 1], dtype=np.int32))
-            tile = np.zeros((rows.size, -(-M.shape[0] // kernels.CHUNK) * kernels.CHUNK), M.dtype)
-            tile[:, : M.shape[0]] = -2.0 * (Q[rows] @ M.T).toarray()
-            filled = np.concatenate([squared_norms(M), np.full(tile.shape[1] - M.shape[0], np.inf, M.dtype)])
-            kernels.offer_tile(tile, filled, norms[rows], unit, begin, own[rows], rows, keys)
 
     def refine(self) -> None:
         """Compare nodes with the neighbours of their nearest neighbours, as long as that changes the lists."""
@@ -181,7 +170,7 @@ class CellSearch:
         X, cells = self.X, (self.row_of, self.ptr.size - 1, self.home, self.looked_into)
         graph, least = (indptr, indices, is_new, until, at_new, self.lists, self.z), least_rows(FOLLOWED)
         if sp.issparse(X):
-            csr = X.indptr, X.indices, X.data
+            csr = X.indptr, X.indices, X.data, X.shape[1]
             self.threads.rows(kernels.follow_new_sparse, self.n, *csr, *cells, *graph, least=least)
         else:
             self.threads.rows(kernels.follow_new, self.n, X, *cells, *graph, least=least)
