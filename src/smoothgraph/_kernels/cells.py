@@ -360,7 +360,7 @@ def room_for_two_hops(cells):
 
 @compiled
 def sort_by_cell(first, last, home, indptr, indices, is_new, until):
-    """Sort rows by number, which is by cell; until[e] entries from e on are in the same cell (or more, if that is MOST_UNTIL)."""
+    """Sort rows by number, which is by cell; until[e] entries from e on are in one cell (or more, if that is MOST_UNTIL)."""
     for i in range(first, last):
         begin, end = indptr[i], indptr[i + 1]
         for e in range(begin + 1, end):

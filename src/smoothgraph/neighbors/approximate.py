@@ -10,8 +10,9 @@ of a cell follow each other, with an estimate of their recall.
 4. As long as a sample of the lists is far from right, 2 and 3 go on with twice as many cells.
 5. Refinement: a sample is compared with the neighbours of its neighbours, except those in cells that it has looked into.
 
-Nothing is compiled anew in a process, and nothing of the size of X is stored. Each task writes its own rows, and what it does
-depends on nothing but the data: the bits do not depend on the number of threads.
+Nothing is compiled anew in a process. X is not copied, except if its rows are short: then the copy is smaller than what solving
+needs later. Each task writes its own rows, and what it does depends on nothing but the data: the bits do not depend on the
+number of threads.
 """
 
 import numpy as np
@@ -30,13 +31,13 @@ from smoothgraph.parallel import ROWS, Threads, blocks, least_rows
 NAME = "approximate"
 GOOD_RECALL = 0.95  # from this recall on, looking at neighbours of neighbours is cheaper than looking into more cells
 MAX_WIDENINGS = 4  # times that a sample is compared with the members of more cells at most, the first time included
-NODES_AT_ONCE = 3200  # nodes of a task: a few cells, whose members look into nearly the same cells
+NODES_AT_ONCE = 3200  # nodes of a task: a dozen cells, whose members look into nearly the same cells
 ORIGIN_ROWS = 15  # rows of a task whose median is the origin of its products
 FOLLOWED = 16  # nearest neighbours of a sample that votes and refinement follow, and from each of these as many again
 FEWEST_VOTES = 2  # for a cell to be looked into
 LEAST_CHANGE = 0.002  # refinement stops when a smaller share of the followed neighbours is new
 MAX_REFINEMENTS = 6  # rounds of refinement at most; a million molecules take three
-SHORT_ROW = 1024  # bytes of a row up to which rows are copied in the order of nodes: longer ones are read as fast where they are
+SHORT_ROW = 512  # bytes of a row up to which rows are copied in the order of nodes: longer ones are read as fast where they are
 KEY_EXPONENT = 100  # of 2: the largest squared norm in the unit of keys, whose distances are float32 and end at 2¹²⁸
 
 CELL_SIZES = CellSizes()
@@ -76,11 +77,12 @@ class CellSearch:
         self.ptr, self.home, self.numbering = cells.ptr, cells.home[cells.members], Numbering.of(cells.members)
         self.distances = distances.numbered(self.numbering)
         self.X, self.row_of = self._rows_to_read()
+        self.room = kernels.most_entries(self.X.indptr, self.row_of, self.ptr) if sp.issparse(self.X) else None
         self.lists, self.z = np.full((self.n, k), -1, np.int32), np.full((self.n, k), np.inf, distances.dtype)
         self.looked_into = np.empty((self.n, 0), np.int32)
 
     def _rows_to_read(self):
-        """(X, row_of): node i is row row_of[i] of X. Short rows are copied in the order of nodes, so that near ones are together."""
+        """(X, row_of): node i is row row_of[i] of X. Short rows are copied in the order of nodes: near ones are together."""
         X, row_of = self.distances.X, self.numbering.row_of
         if sp.issparse(X) or X.dtype.itemsize * X.shape[1] > SHORT_ROW:
             return X, row_of
@@ -139,8 +141,7 @@ class CellSearch:
             kernels.measure_keys(nodes.start, X, row_of, keys, lists, z)
             return
         own, csr = np.arange(nodes.start, nodes.stop, dtype=np.int32), (X.indptr, X.indices, X.data, X.shape[1], row_of)
-        room = kernels.most_entries(X.indptr, row_of, self.ptr)
-        kernels.look_into_cells_sparse(nodes.start, *csr, self.ptr, cells[nodes], keys, unit, room)
+        kernels.look_into_cells_sparse(nodes.start, *csr, self.ptr, cells[nodes], keys, unit, self.room)
         found = kernels.numbers_of_keys(keys)
         lists[:], z[:] = clean_lists(self.distances, own, found, lists.shape[1], threads=self.threads)
 
