@@ -41,6 +41,7 @@ STAGES = [
     "_kernels.form",
     "_kernels.lists",
     "_kernels.cells",
+    "_kernels.sparse_cells",
     "_kernels.possible",
     "_kernels.edges",
     "_kernels.dual",

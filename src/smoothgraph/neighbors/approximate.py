@@ -21,6 +21,7 @@ from sklearn.utils import check_random_state
 
 from smoothgraph._kernels import cells as kernels
 from smoothgraph._kernels import lists as list_kernels
+from smoothgraph._kernels import sparse_cells as sparse_kernels
 from smoothgraph.distances import Points
 from smoothgraph.edges import rows_of_lists
 from smoothgraph.neighbors.cells import Cells, CellSizes, Centres
@@ -77,7 +78,7 @@ class CellSearch:
         self.ptr, self.home, self.numbering = cells.ptr, cells.home[cells.members], Numbering.of(cells.members)
         self.distances = distances.numbered(self.numbering)
         self.X, self.row_of = self._rows_to_read()
-        self.room = kernels.most_entries(self.X.indptr, self.row_of, self.ptr) if sp.issparse(self.X) else None
+        self.room = sparse_kernels.most_entries(self.X.indptr, self.row_of, self.ptr) if sp.issparse(self.X) else None
         self.lists, self.z = np.full((self.n, k), -1, np.int32), np.full((self.n, k), np.inf, distances.dtype)
         self.looked_into = np.empty((self.n, 0), np.int32)
 
@@ -141,7 +142,7 @@ class CellSearch:
             kernels.measure_keys(nodes.start, X, row_of, keys, lists, z)
             return
         own, csr = np.arange(nodes.start, nodes.stop, dtype=np.int32), (X.indptr, X.indices, X.data, X.shape[1], row_of)
-        kernels.look_into_cells_sparse(nodes.start, *csr, self.ptr, cells[nodes], keys, unit, self.room)
+        sparse_kernels.look_into_cells_sparse(nodes.start, *csr, self.ptr, cells[nodes], keys, unit, self.room)
         found = kernels.numbers_of_keys(keys)
         lists[:], z[:] = clean_lists(self.distances, own, found, lists.shape[1], threads=self.threads)
 
@@ -172,6 +173,6 @@ class CellSearch:
         graph, least = (indptr, indices, is_new, until, at_new, self.lists, self.z), least_rows(FOLLOWED)
         if sp.issparse(X):
             csr = X.indptr, X.indices, X.data, X.shape[1]
-            self.threads.rows(kernels.follow_new_sparse, self.n, *csr, *cells, *graph, least=least)
+            self.threads.rows(sparse_kernels.follow_new_sparse, self.n, *csr, *cells, *graph, least=least)
         else:
             self.threads.rows(kernels.follow_new, self.n, X, *cells, *graph, least=least)
