@@ -1,8 +1,10 @@
-"""Samples for the benchmarks: the data sets in float32, cut to a size, and ten million rows made of one of them."""
+"""Samples for the benchmarks: the data sets in float32, cut to a size, ten million rows made of one of them, and texts."""
 
 from pathlib import Path
 
 import numpy as np
+import scipy.sparse as sp
+from sklearn.feature_extraction.text import TfidfTransformer
 
 from smoothgraph import datasets
 from smoothgraph.distances import distances_of
@@ -20,6 +22,18 @@ def some(name: str, n: int | None = None) -> np.ndarray:
     if name == "forest_cover":  # its rows are sorted by place
         X = X[np.random.default_rng(0).permutation(len(X))]
     return X[:n].astype(np.float32)
+
+
+def texts(n: int, words: int = 50_000, topics: int = 1000, length: int = 120) -> sp.csr_matrix:
+    """TF-IDF of made-up texts: half of the words of a text are those of its topic, and they are as frequent as Zipf says."""
+    rng = np.random.default_rng(0)
+    ranks = (words ** rng.random((n, length))).astype(np.int64) - 1  # a word of rank r is drawn as often as 1/(r + 1)
+    topic = rng.integers(topics, size=(n, 1)) * (rng.random((n, length)) < 0.5)  # topic 0 has the words of everybody
+    columns = (ranks + topic * (words // topics)) % words
+    ends = np.arange(0, columns.size + 1, length)
+    counts = sp.csr_matrix((np.ones(columns.size, np.float32), columns.ravel(), ends), (n, words))
+    counts.sum_duplicates()
+    return TfidfTransformer(sublinear_tf=True).fit_transform(counts)
 
 
 def lists_of(X, k: int, how: str = "auto"):

@@ -1,7 +1,8 @@
 """15 neighbours of every sample in a cold process: our searches next to the libraries one would take instead.
 
 Seconds are from the data in memory to the lists, with whatever a library imports and compiles on the way. Recall is judged
-here, for all of them alike: from 500 rows held against every sample. `neighbors="auto"` takes the faster of our two.
+here, for all of them alike: from 500 rows held against every sample. `neighbors="auto"` takes the faster of our two. The
+last row is of sparse samples, which few libraries take.
 """
 
 import json
@@ -11,6 +12,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+import scipy.sparse as sp
 
 from benchmarks import data
 from smoothgraph.distances import distances_of
@@ -22,7 +24,8 @@ SIZES = (("mnist", 60_000), ("forest_cover", 100_000), ("words_sample", 100_000)
 FRAME = """
 import json, sys, time
 import numpy as np
-X, K = np.load(sys.argv[1]), int(sys.argv[3])
+import scipy.sparse as sp
+X, K = np.load(sys.argv[1]) if sys.argv[1].endswith(".npy") else sp.load_npz(sys.argv[1]), int(sys.argv[3])
 start = time.perf_counter()
 {search}
 np.save(sys.argv[2], lists)
@@ -56,31 +59,41 @@ index.nprobe = 32
 lists = index.search(X, K + 1)[1]
 """,
 }
+SPARSE_SEARCHES = {
+    "approximate": SEARCHES["approximate"],
+    "pynndescent": SEARCHES["pynndescent"],
+    "brute": """
+from sklearn.neighbors import NearestNeighbors
+lists = NearestNeighbors(n_neighbors=K, algorithm="brute", n_jobs=-1).fit(X).kneighbors(return_distance=False)
+""",
+}
 
 
 def run():
     for name, n in SIZES:
-        yield measure(name, data.some(name, n))
+        yield measure(name, data.some(name, n), SEARCHES)
+    yield measure("texts", data.texts(100_000), SPARSE_SEARCHES)
 
 
-def measure(name, X):
-    row = {"benchmark": f"{K} neighbours in a cold process, {name} {len(X):,} x {X.shape[1]}"}
+def measure(name, X, searches):
+    row = {"benchmark": f"{K} neighbours in a cold process, {name} {X.shape[0]:,} x {X.shape[1]}"}
     distances = distances_of(X)
     sampled = RecallSample(distances, K, threads=Threads())
     with tempfile.TemporaryDirectory() as folder:
-        np.save(Path(folder) / "X.npy", X)
-        for search, code in SEARCHES.items():
-            row[f"{search}_seconds"], lists = cold(code, Path(folder))
+        file = Path(folder) / ("X.npz" if sp.issparse(X) else "X.npy")
+        sp.save_npz(file, X) if sp.issparse(X) else np.save(file, X)
+        for search, code in searches.items():
+            row[f"{search}_seconds"], lists = cold(code, file)
             row[f"{search}_recall"] = judged(distances, sampled, lists)
     return row
 
 
-def cold(code, folder):
-    """Seconds of the search, and its lists."""
-    files = str(folder / "X.npy"), str(folder / "lists.npy")
-    command = [sys.executable, "-c", FRAME.format(search=code), *files, str(K)]
+def cold(code, file):
+    """Seconds of the search of the samples in a file, and its lists."""
+    found = file.with_name("lists.npy")
+    command = [sys.executable, "-c", FRAME.format(search=code), str(file), str(found), str(K)]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
-    return json.loads(done.stdout.splitlines()[-1]), np.load(folder / "lists.npy")
+    return json.loads(done.stdout.splitlines()[-1]), np.load(found)
 
 
 def judged(distances, sampled, lists):

@@ -42,6 +42,7 @@ STAGES = [
     "_kernels.lists",
     "_kernels.cells",
     "_kernels.bounds",
+    "_kernels.sparse_cells",
     "_kernels.possible",
     "_kernels.edges",
     "_kernels.dual",

@@ -104,6 +104,49 @@ def test_sparse_and_dense_samples_have_lists_as_good(rng):
     assert sparse.recall > 0.95
 
 
+def sparse_texts(rng, n=3000, words=2000, topics=40):
+    """Counts of words, of which a few are in most texts; half of the words of a text are those of its topic."""
+    ranks = (words ** rng.random((n, 60))).astype(np.int64) - 1
+    columns = (ranks + rng.integers(topics, size=(n, 1)) * (rng.random((n, 60)) < 0.5) * (words // topics)) % words
+    counts = sp.csr_matrix((np.ones(columns.size), columns.ravel(), np.arange(0, columns.size + 1, 60)), (n, words))
+    counts.sum_duplicates()
+    return counts
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_texts_have_their_neighbours_and_distances(rng, kind):
+    X = sparse_texts(rng).astype(kind)
+    X.data = np.log1p(X.data)
+    lists, dense = lists_of(X, 10), X.toarray().astype(np.float64)
+    assert found_share(lists, true_distances(dense, 10)) > 0.95
+    for i in range(0, X.shape[0], 50):
+        np.testing.assert_allclose(lists.distances[i], ((dense[i] - dense[lists.indices[i]]) ** 2).sum(axis=1), rtol=1e-5)
+
+
+def test_sparse_copies_are_at_0_and_rows_without_entries_are_samples_too(rng):
+    X = sparse_texts(rng, 1000)
+    X = sp.vstack([X, X, sp.csr_matrix((3, X.shape[1]))]).tocsr()
+    z = lists_of(X, 5).distances
+    assert np.all(z[:, 0] == 0)
+
+
+def test_sparse_lists_are_the_same_bits_whatever_the_threads(rng):
+    X = sparse_texts(rng)
+    one, four = (search_approximate(Points(X), 8, 0, sizes=SMALL, threads=Threads(count)) for count in (1, 4))
+    np.testing.assert_array_equal(one.indices, four.indices)
+    np.testing.assert_array_equal(one.distances, four.distances)
+
+
+@pytest.mark.parametrize("n_features", [3, 200])
+def test_rows_are_read_from_a_copy_or_where_they_are_with_the_same_result(monkeypatch, rng, n_features):
+    X = blobs(2000, n_features, rng)
+    some = lists_of(X, 8)
+    monkeypatch.setattr(approximate, "SHORT_ROW", 10**6 if n_features == 200 else 0)
+    others = lists_of(X, 8)
+    np.testing.assert_array_equal(some.indices, others.indices)
+    np.testing.assert_array_equal(some.distances, others.distances)
+
+
 def test_one_seed_one_result(rng):
     X = blobs(2000, 4, rng)
     first, again, other = (lists_of(X, 8, seed=seed) for seed in (7, np.random.RandomState(7), 8))

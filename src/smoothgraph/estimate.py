@@ -24,7 +24,7 @@ from smoothgraph.distances import COLUMNS
 from smoothgraph.memory import available_memory, readable
 from smoothgraph.models import model_of
 from smoothgraph.neighbors import EXACT_WORK
-from smoothgraph.neighbors.approximate import CELL_SIZES, FOLLOWED, SPARSE_CELL_SIZES
+from smoothgraph.neighbors.approximate import CELL_SIZES, FOLLOWED, SHORT_ROW, SPARSE_CELL_SIZES
 from smoothgraph.neighbors.lists import LISTS_AT_ONCE
 from smoothgraph.parallel import ROWS, one_blas_thread, thread_count
 
@@ -189,7 +189,8 @@ def _per_sample(learner, model, sizes):
     if sizes.search == "approximate":
         cells = CELL_SIZES if sizes.nnz is None else SPARSE_CELL_SIZES
         looked_into = 4.0 * (2 * cells.probes + cells.votes)  # the nearest cells, and all cells that were looked into
-        search = lists + looked_into + 21.0 * FOLLOWED + sizes.d * s / cells.mean
+        copied = sizes.d * s if sizes.nnz is None and sizes.d * s <= SHORT_ROW else 0.0
+        search = lists + looked_into + 23.0 * FOLLOWED + sizes.d * s / cells.mean + copied
     elif sizes.search == "all":
         search = n * (5.0 + 2.0 * s)
     if not model.learns:

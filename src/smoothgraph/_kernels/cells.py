@@ -10,15 +10,14 @@ import numpy as np
 import scipy.linalg.cython_blas  # noqa: F401  np.dot calls this BLAS, which must be loaded before its threads are limited
 
 from smoothgraph._kernels.decorators import compiled
-from smoothgraph._kernels.lists import sparse_distance
 
 CHUNK = 64  # distances that are compared with the largest key together, by a vectorised loop
 TILE_ROWS, TILE_COLUMNS = 256, 512  # of a matrix product: a tile, 512 kB in float32, stays in the cache
 FEWEST_ROWS = 3  # fewer rows are not worth a matrix product
-FEATURES = 64  # features after which a sum of squares is compared with its limit
 NO_KEY = np.int64(0x7F800000) << 32  # the least key at distance inf: no such key is let in
 NUMBER = np.int64(0x7FFFFFFF)  # the bits of a key that are the number
 SLOTS = 1024  # of the table of nodes met; a power of two
+MOST_UNTIL = 127  # what int8 holds
 MOST_FOUND, LONGEST = 448, 64  # neighbours of neighbours that are looked at, and neighbours of one node
 
 
@@ -41,8 +40,9 @@ def offer(values, norms, shift, unit, number, own, keys, limits, last, rough, bi
     of one element, are the same memory.
     """
     one, zero = norms.dtype.type(1.0), norms.dtype.type(0.0)
+    limit = norms.dtype.type(limits[2 * last + 1]) / unit - shift
     for chunk in range(values.size // CHUNK):  # the compiler vectorises chunk * CHUNK + c, but no steps of CHUNK
-        limit, near = norms.dtype.type(limits[2 * last + 1]) / unit - shift, zero
+        near = zero
         for c in range(CHUNK):
             near += one if values[chunk * CHUNK + c] + norms[chunk * CHUNK + c] <= limit else zero
         if near == zero:
@@ -57,6 +57,7 @@ def offer(values, norms, shift, unit, number, own, keys, limits, last, rough, bi
             key = (np.int64(bits[0]) << 32) | (number + c)
             if key < keys[last] and number + c != own:
                 insert_key(keys, key)
+        limit = norms.dtype.type(limits[2 * last + 1]) / unit - shift
 
 
 @compiled
@@ -116,8 +117,11 @@ def first_keys(lists, z, unit, width):
         for s in range(lists.shape[1]):
             if lists[r, s] >= 0:
                 rough[0] = z[r, s] * unit
-                keys[r, s] = (np.int64(bits[0]) << 32) | lists[r, s]
-        keys[r].sort()
+                key, t = (np.int64(bits[0]) << 32) | lists[r, s], s
+                while t > 0 and keys[r, t - 1] > key:  # entries whose distances differ by less than float32 can tell
+                    keys[r, t] = keys[r, t - 1]
+                    t -= 1
+                keys[r, t] = key
     return keys
 
 
@@ -207,16 +211,6 @@ def measure_keys(first, X, row_of, keys, lists, z):
 
 
 @compiled
-def offer_tile(tile, norms, shifts, unit, number, own, rows, keys):
-    """Let keys[rows[r]] have the nearest of tile[r, c] + norms[c] + shifts[r], node number + c, except own[r]."""
-    rough, hits = np.empty(1, np.float32), np.empty(CHUNK + 1, np.int32)
-    bits, limits, last = rough.view(np.int32), keys.view(np.float32), keys.shape[1] - 1
-    for r in range(len(rows)):
-        i = rows[r]
-        offer(tile[r], norms, shifts[r], unit, number, own[r], keys[i], limits[i], last, rough, bits, hits)
-
-
-@compiled
 def numbers_of_keys(keys):
     """The numbers in the keys, −1 where there is none."""
     out = np.empty(keys.shape, np.int32)
@@ -279,10 +273,26 @@ def room_for_two_hops(cells):
 
 
 @compiled
-def new_two_hops(i, looked_into, home, indptr, indices, is_new, at_new, room):
+def sort_by_cell(first, last, home, indptr, indices, is_new, until):
+    """Sort rows by number, which is by cell; until[e] entries from e on are in one cell (or more, if that is MOST_UNTIL)."""
+    for i in range(first, last):
+        begin, end = indptr[i], indptr[i + 1]
+        for e in range(begin + 1, end):
+            j, new, t = indices[e], is_new[e], e
+            while t > begin and indices[t - 1] > j:
+                indices[t], is_new[t] = indices[t - 1], is_new[t - 1]
+                t -= 1
+            indices[t], is_new[t] = j, new
+        for e in range(end - 1, begin - 1, -1):
+            goes_on = e + 1 < end and home[indices[e + 1]] == home[indices[e]]
+            until[e] = min(until[e + 1] + 1, MOST_UNTIL) if goes_on else 1
+
+
+@compiled
+def new_two_hops(i, looked_into, home, indptr, indices, is_new, until, at_new, room):
     """How many nodes, now the first of the last array of `room`, paths of two edges from i, one of them new, lead to.
 
-    Nodes in cells that i has looked into are left out.
+    Nodes in cells that i has looked into are left out: they are most of all, and are passed over together.
     """
     mark, table, slots, found = room
     for p in range(looked_into.shape[1]):
@@ -293,9 +303,14 @@ def new_two_hops(i, looked_into, home, indptr, indices, is_new, at_new, room):
         j = indices[e]
         if not (is_new[e] or at_new[j]):
             continue
-        for f in range(indptr[j], min(indptr[j + 1], indptr[j] + LONGEST)):
-            other = indices[f]
-            if not (is_new[e] or is_new[f]) or mark[home[other]] == i or other == i:
+        f, end = indptr[j], min(indptr[j + 1], indptr[j] + LONGEST)
+        while f < end:
+            other, here = indices[f], f
+            if mark[home[other]] == i:
+                f += until[f]
+                continue
+            f += 1
+            if not (is_new[e] or is_new[here]) or other == i:
                 continue
             slot = (other * 40503) & (SLOTS - 1)
             while table[slot] >= 0 and table[slot] != other:
@@ -324,17 +339,10 @@ def squared_distance(X, i, j):
 
 @compiled
 def is_within(X, i, j, limit):
-    """Whether Σ(xᵢ − xⱼ)², in the precision of X, is at most the limit; long sums are given up as soon as they are larger."""
-    total, d = X.dtype.type(0.0), X.shape[1]
-    whole = d // FEATURES if d > 2 * FEATURES else 0
-    for part in range(whole):
-        for c in range(FEATURES):
-            difference = X[i, part * FEATURES + c] - X[j, part * FEATURES + c]
-            total += difference * difference
-        if total > limit:
-            return False
-    for c in range(whole * FEATURES, d):
-        difference = X[i, c] - X[j, c]
+    """Whether Σ(xᵢ − xⱼ)², in the precision of X, is at most the limit; giving long sums up early would take longer."""
+    x, y, total = X[i], X[j], X.dtype.type(0.0)
+    for c in range(x.size):
+        difference = x[c] - y[c]
         total += difference * difference
     return total <= limit
 
@@ -363,13 +371,13 @@ def insert_pairs(i, j, z_ij, lists, z):
 
 
 @compiled
-def follow_new(first, last, X, row_of, cells, home, looked_into, indptr, indices, is_new, at_new, lists, z):
+def follow_new(first, last, X, row_of, cells, home, looked_into, indptr, indices, is_new, until, at_new, lists, z):
     """Offer nodes the neighbours of their neighbours that a new edge leads to, except in cells that they have looked into."""
     margin = 1.0 + (X.shape[1] + 8) * np.finfo(X.dtype).eps
     room = room_for_two_hops(cells)
     found = room[3]
     for i in range(first, last):
-        count = new_two_hops(i, looked_into, home, indptr, indices, is_new, at_new, room)
+        count = new_two_hops(i, looked_into, home, indptr, indices, is_new, until, at_new, room)
         limit, near = X.dtype.type(margin * z[i, -1]), 0
         for s in range(count):  # those that are near enough in the precision of X come to the front
             found[near] = found[s]
@@ -377,18 +385,3 @@ def follow_new(first, last, X, row_of, cells, home, looked_into, indptr, indices
         for s in range(near):
             value = z.dtype.type(squared_distance(X, row_of[i], row_of[found[s]]))
             insert_neighbor(lists[i], z[i], found[s], value)
-
-
-@compiled
-def follow_new_sparse(
-    first, last, x_ptr, x_cols, x_data, row_of, cells, home, looked_into, indptr, indices, is_new, at_new, lists, z
-):
-    """`follow_new` for CSR rows with sorted columns."""
-    room = room_for_two_hops(cells)
-    found = room[3]
-    for i in range(first, last):
-        count = new_two_hops(i, looked_into, home, indptr, indices, is_new, at_new, room)
-        row = row_of[i]
-        for s in range(count):
-            total = sparse_distance(x_ptr, x_cols, x_data, row, x_ptr, x_cols, x_data, row_of[found[s]])
-            insert_neighbor(lists[i], z[i], found[s], z.dtype.type(total))

@@ -47,19 +47,18 @@ def list_distances(first, last, Q, X, row_of, lists, within, out):
 def sparse_distance(q_ptr, q_cols, q_data, q, x_ptr, x_cols, x_data, x):
     """The squared distance of two CSR rows with sorted columns."""
     total = 0.0
-    a, b = q_ptr[q], x_ptr[x]
-    while a < q_ptr[q + 1] or b < x_ptr[x + 1]:
-        if b == x_ptr[x + 1] or (a < q_ptr[q + 1] and q_cols[a] < x_cols[b]):
-            difference = np.float64(q_data[a])
-            a += 1
-        elif a == q_ptr[q + 1] or x_cols[b] < q_cols[a]:
-            difference = np.float64(x_data[b])
-            b += 1
-        else:
-            difference = np.float64(q_data[a]) - np.float64(x_data[b])
-            a += 1
-            b += 1
+    a, b, q_end, x_end = q_ptr[q], x_ptr[x], q_ptr[q + 1], x_ptr[x + 1]
+    while a < q_end and b < x_end:  # without branches: which column comes next cannot be predicted
+        q_col, x_col = q_cols[a], x_cols[b]
+        has_q, has_x = np.int64(q_col <= x_col), np.int64(x_col <= q_col)
+        difference = np.float64(q_data[a]) * has_q - np.float64(x_data[b]) * has_x
         total += difference * difference
+        a += has_q
+        b += has_x
+    for rest in range(a, q_end):
+        total += np.float64(q_data[rest]) * np.float64(q_data[rest])
+    for rest in range(b, x_end):
+        total += np.float64(x_data[rest]) * np.float64(x_data[rest])
     return total
 
 

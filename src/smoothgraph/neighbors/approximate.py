@@ -10,8 +10,9 @@ of a cell follow each other, with an estimate of their recall.
 4. As long as a sample of the lists is far from right, 2 and 3 go on with twice as many cells.
 5. Refinement: a sample is compared with the neighbours of its neighbours, except those in cells that it has looked into.
 
-Nothing is compiled anew in a process, and nothing of the size of X is stored. Each task writes its own rows, and what it does
-depends on nothing but the data: the bits do not depend on the number of threads.
+Nothing is compiled anew in a process. X is not copied, except if its rows are short: then the copy is smaller than what solving
+needs later. Each task writes its own rows, and what it does depends on nothing but the data: the bits do not depend on the
+number of threads.
 """
 
 import numpy as np
@@ -20,7 +21,8 @@ from sklearn.utils import check_random_state
 
 from smoothgraph._kernels import cells as kernels
 from smoothgraph._kernels import lists as list_kernels
-from smoothgraph.distances import Points, squared_norms
+from smoothgraph._kernels import sparse_cells as sparse_kernels
+from smoothgraph.distances import Points
 from smoothgraph.edges import rows_of_lists
 from smoothgraph.neighbors.cells import Cells, CellSizes, Centres
 from smoothgraph.neighbors.lists import NeighborLists, RecallSample, check_all_have_neighbors, clean_lists
@@ -30,12 +32,13 @@ from smoothgraph.parallel import ROWS, Threads, blocks, least_rows
 NAME = "approximate"
 GOOD_RECALL = 0.95  # from this recall on, looking at neighbours of neighbours is cheaper than looking into more cells
 MAX_WIDENINGS = 4  # times that a sample is compared with the members of more cells at most, the first time included
-NODES_AT_ONCE = 1600  # nodes of a task: a few cells, whose members look into nearly the same cells
+NODES_AT_ONCE = 3200  # nodes of a task: a dozen cells, whose members look into nearly the same cells
 ORIGIN_ROWS = 15  # rows of a task whose median is the origin of its products
 FOLLOWED = 16  # nearest neighbours of a sample that votes and refinement follow, and from each of these as many again
 FEWEST_VOTES = 2  # for a cell to be looked into
 LEAST_CHANGE = 0.002  # refinement stops when a smaller share of the followed neighbours is new
 MAX_REFINEMENTS = 6  # rounds of refinement at most; a million molecules take three
+SHORT_ROW = 512  # bytes of a row up to which rows are copied in the order of nodes: longer ones are read as fast where they are
 KEY_EXPONENT = 100  # of 2: the largest squared norm in the unit of keys, whose distances are float32 and end at 2¹²⁸
 
 CELL_SIZES = CellSizes()
@@ -83,8 +86,19 @@ class CellSearch:
         self.nearest_cells[:, 0] = cells.home
         self.ptr, self.home, self.numbering = cells.ptr, cells.home[cells.members], Numbering.of(cells.members)
         self.distances = distances.numbered(self.numbering)
+        self.X, self.row_of = self._rows_to_read()
+        self.room = sparse_kernels.most_entries(self.X.indptr, self.row_of, self.ptr) if sp.issparse(self.X) else None
         self.lists, self.z = np.full((self.n, k), -1, np.int32), np.full((self.n, k), np.inf, distances.dtype)
         self.looked_into = np.empty((self.n, 0), np.int32)
+
+    def _rows_to_read(self):
+        """(X, row_of): node i is row row_of[i] of X. Short rows are copied in the order of nodes: near ones are together."""
+        X, row_of = self.distances.X, self.numbering.row_of
+        if sp.issparse(X) or X.dtype.itemsize * X.shape[1] > SHORT_ROW:
+            return X, row_of
+        copied = np.empty(X.shape, X.dtype)
+        self.threads.map(lambda nodes: np.take(X, row_of[nodes], axis=0, out=copied[nodes]), self.n, ROWS)
+        return copied, np.arange(self.n, dtype=np.int32)
 
     @property
     def has_more_cells(self) -> bool:
@@ -127,7 +141,7 @@ class CellSearch:
 
     def _look_together(self, nodes, cells):
         """The same for some nodes that follow each other."""
-        X, row_of, unit = self.distances.X, self.numbering.row_of, self._unit()
+        X, row_of, unit = self.X, self.row_of, self._unit()
         lists, z = self.lists[nodes], self.z[nodes]
         keys = kernels.first_keys(lists, z, unit, -(-lists.shape[1] // 8) * 8)
         if not sp.issparse(X):
@@ -136,8 +150,8 @@ class CellSearch:
             kernels.look_into_cells(nodes.start, origin, X, row_of, self.ptr, cells[nodes], keys, unit)
             kernels.measure_keys(nodes.start, X, row_of, keys, lists, z)
             return
-        own = np.arange(nodes.start, nodes.stop, dtype=np.int32)
-        self._offer_sparse(own, cells[nodes], keys, unit)
+        own, csr = np.arange(nodes.start, nodes.stop, dtype=np.int32), (X.indptr, X.indices, X.data, X.shape[1], row_of)
+        sparse_kernels.look_into_cells_sparse(nodes.start, *csr, self.ptr, cells[nodes], keys, unit, self.room)
         found = kernels.numbers_of_keys(keys)
         lists[:], z[:] = clean_lists(self.distances, own, found, lists.shape[1], threads=self.threads)
 
@@ -145,18 +159,6 @@ class CellSearch:
         """What squared distances are multiplied by in keys, which hold float32: a power of 2."""
         largest = max(self.distances.largest_square, np.finfo(np.float64).tiny)
         return self.distances.dtype.type(2.0 ** (KEY_EXPONENT - np.frexp(largest)[1]))
-
-    def _offer_sparse(self, own, cells, keys, unit):
-        """`look_into_cells` for sparse samples."""
-        Q, (which, ptr, members) = self.distances.own(own), kernels.cells_of_task(cells, self.ptr.size - 1)
-        norms = squared_norms(Q)
-        for t, cell in enumerate(which):
-            rows, begin = members[ptr[t] : ptr[t + 1]], self.ptr[cell]
-            M = self.distances.own(np.arange(begin, self.ptr[cell + 1], dtype=np.int32))
-            tile = np.zeros((rows.size, -(-M.shape[0] // kernels.CHUNK) * kernels.CHUNK), M.dtype)
-            tile[:, : M.shape[0]] = -2.0 * (Q[rows] @ M.T).toarray()
-            filled = np.concatenate([squared_norms(M), np.full(tile.shape[1] - M.shape[0], np.inf, M.dtype)])
-            kernels.offer_tile(tile, filled, norms[rows], unit, begin, own[rows], rows, keys)
 
     def refine(self) -> None:
         """Compare nodes with the neighbours of their nearest neighbours, as long as that changes the lists."""
@@ -173,12 +175,13 @@ class CellSearch:
 
     def _follow(self, indptr, indices, is_new):
         """Let lists have the neighbours of neighbours, in a CSR graph, that a path with a new edge leads to."""
-        at_new = np.empty(self.n, np.bool_)
+        at_new, until = np.empty(self.n, np.bool_), np.empty(indices.size, np.int8)
         self.threads.rows(list_kernels.mark_at_new, self.n, indptr, is_new, at_new)
-        X, cells = self.distances.X, (self.numbering.row_of, self.ptr.size - 1, self.home, self.looked_into)
-        graph, least = (indptr, indices, is_new, at_new, self.lists, self.z), least_rows(FOLLOWED)
+        self.threads.rows(kernels.sort_by_cell, self.n, self.home, indptr, indices, is_new, until, least=least_rows(FOLLOWED))
+        X, cells = self.X, (self.row_of, self.ptr.size - 1, self.home, self.looked_into)
+        graph, least = (indptr, indices, is_new, until, at_new, self.lists, self.z), least_rows(FOLLOWED)
         if sp.issparse(X):
-            csr = X.indptr, X.indices, X.data
-            self.threads.rows(kernels.follow_new_sparse, self.n, *csr, *cells, *graph, least=least)
+            csr = X.indptr, X.indices, X.data, X.shape[1]
+            self.threads.rows(sparse_kernels.follow_new_sparse, self.n, *csr, *cells, *graph, least=least)
         else:
             self.threads.rows(kernels.follow_new, self.n, X, *cells, *graph, least=least)
