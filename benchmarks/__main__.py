@@ -12,7 +12,21 @@ import sys
 
 from benchmarks import report
 
-NAMES = "startup", "full", "neighbors", "solve", "million", "cold", "opponents", "l2", "daitch", "connect", "uses"
+NAMES = (
+    "startup",
+    "full",
+    "neighbors",
+    "solve",
+    "million",
+    "cold",
+    "exact",
+    "proof",
+    "opponents",
+    "l2",
+    "daitch",
+    "connect",
+    "uses",
+)
 LONG = "field", "complete", "ten_million", "estimate"
 
 

@@ -55,6 +55,7 @@ def _forms() -> None:
         for form in (X, read_only, sp.csr_matrix(np.where(X > 0, X, 0))):
             for neighbors in ("exact", "approximate"):
                 _fit(form, neighbors=neighbors).transform(form[:N_NEW])
+            _fit(form, neighbors="approximate", proof=True)
             NeighborsTransformer(K).fit(form).transform(form[:N_NEW])
         copied = X[np.arange(N) // 2]
         for parameters in ({}, {"duplicates": "keep"}, {"metric": "cosine"}):

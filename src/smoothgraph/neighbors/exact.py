@@ -38,6 +38,11 @@ def search_exact(distances: Distances, k: int, *, threads: Threads) -> NeighborL
         if bounds.work < WORTH * (distances.n_features + BRUTE_COST):
             found = proven_lists(quick_lists(distances, k, threads=threads), bounds, k)
             return replace(found, name=NAME, exact=True, recall=1.0)
+    return brute_force(distances, k, threads=threads)
+
+
+def brute_force(distances: Distances, k: int, *, threads: Threads) -> NeighborLists:
+    """The same, by comparing all with all."""
     lists, z = clean_all(distances, _found(distances, k, threads), k, NAME, threads=threads)
     return NeighborLists(lists, z, NAME, exact=True, recall=1.0)
 
@@ -72,7 +77,7 @@ def proof_of(found: NeighborLists, distances: Points, k: int, *, threads: Thread
 
 
 def _found(distances, k, threads):
-    """Indices (n, a few more than k) among which the k nearest are, by brute force."""
+    """Indices (n, a few more than k) among which the k nearest are."""
     nodes = np.arange(distances.n, dtype=np.int32)
     indices, cuts = smallest_bounds(distances, lambda rows: distances.own(nodes[rows]), nodes, k, threads=threads)
     kth = np.empty(distances.n, distances.dtype)
