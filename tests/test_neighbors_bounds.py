@@ -98,6 +98,21 @@ def test_every_pair_that_counts_is_found_and_no_other(table, seed, n, d, dtype, 
     assert not (near & near.T).any(), "each pair is found once"
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("table", sorted(TABLES))
+def test_what_is_just_inside_its_limit_is_found(rng, table, dtype):
+    """Limits are one step above the distance of one of the neighbours: a bound that rounding makes too large rules it out."""
+    for n, d in ((90, 3), (90, 40)):
+        X = Points(TABLES[table](n, d, rng).astype(dtype)).X
+        z = squared_distances(X).astype(np.float64)
+        np.fill_diagonal(z, np.inf)
+        for rank in (0, 1, 5, 20, 60):
+            chosen = np.argsort(z, axis=1)[:, rank]
+            limits = Limits.of_rows(np.nextafter(z[np.arange(n), chosen] * (1.0 + 4.0 * np.finfo(dtype).eps), np.inf))
+            near = found(X, limits, np.arange(n, dtype=np.int32))
+            assert near[np.arange(n), chosen].all()
+
+
 @pytest.mark.parametrize("table", sorted(TABLES))
 def test_some_nodes_look_for_all_of_theirs(rng, table):
     X = Points(TABLES[table](80, 6, rng).astype(np.float32)).X

@@ -66,7 +66,7 @@ def rows_left(along, gap, own, scales, inverse_scale, scaled_limit, out):
     for r in range(along.size):
         away = max(0.0, gap - along[r])
         out[count] = r
-        count += not away * away * scales[r] >= own[r] * inverse_scale + scaled_limit
+        count += not away * away * scales[r] > own[r] * inverse_scale + scaled_limit
     return count
 
 

@@ -116,14 +116,19 @@ class Bounds:
         short = np.empty((distances.n, p), self.kind)
 
         def shorten(rows):
-            short[rows] = _shortened(distances.X[rows].astype(np.float64) - self.middle, self.directions) * self.length
+            short[rows] = self._short_rows(distances.X[rows])
 
         threads.map(shorten, distances.n, distances.at_once(ROWS))
         sizes = CellSizes(mean=self.cell_size)
         cells = Cells.of(Centres(Points(short), SEED, sizes, threads=threads).nearest(1)[:, 0], sizes.largest)
         self.row_at, self.ptr = cells.members, cells.ptr.astype(np.int64)
-        self._count_from_centres(short)
+        del short  # which is rounded: those that count from centres are not
+        self._count_from_centres()
         self._measure_cells()
+
+    def _short_rows(self, X):
+        """The short rows of rows of X, in the unit of lengths and in float64."""
+        return _shortened(X.astype(np.float64) - self.middle, self.directions) * self.length
 
     def _choose_units(self, limits):
         """Factors of lengths and scales that bring all numbers near 1, and the type that holds them."""
@@ -135,20 +140,22 @@ class Bounds:
         fits = numbers.max() < WIDEST_RANGE and numbers.min() > 1.0 / WIDEST_RANGE
         self.kind = self.distances.dtype if fits else np.dtype(np.float64)
 
-    def _count_from_centres(self, short):
+    def _count_from_centres(self):
         """The rows (x, 1, ‖x‖²·keep − extra, ·, ·) in the order of cells, x counted from the centre of its cell."""
-        count, p, u = self.ptr.size - 1, short.shape[1], float(np.finfo(self.kind).eps)
+        count, p, u = self.ptr.size - 1, self.directions.shape[1] + 1, float(np.finfo(self.kind).eps)
         v = (self.distances.n_features + 16) * 2.0**-52
         self.centres, radius = np.zeros((count, p), self.kind), np.zeros(count)
-        self.columns = np.empty((short.shape[0], p + 4), self.kind)
+        self.columns = np.empty((self.distances.n, p + 4), self.kind)
         self.columns[:, p + kernels.ONE] = 1.0
         rounded = 4.0 * (p + 16) * u
         self.keep, self.up = self.kind.type(1.0 - rounded), 1.0 + rounded
         longest = 2.0  # twice the largest length of a sample, in the unit of lengths: the centre is not further away
         self.extra, self.slack = np.zeros(count), np.zeros(count)
-        for c in np.flatnonzero(np.diff(self.ptr)):
+
+        def of_cell(at):
+            c = filled[at.start]
             members = slice(self.ptr[c], self.ptr[c + 1])
-            rows = short[self.row_at[members]].astype(np.float64)
+            rows = self._short_rows(self.distances.X[self.row_at[members]])
             self.centres[c] = rows.mean(axis=0)
             rows -= self.centres[c]
             norms = squared_norms(rows)
@@ -157,6 +164,9 @@ class Bounds:
             self.slack[c] = rounded * radius[c] + v * longest
             self.columns[members, :p] = rows
             self.columns[members, p + kernels.NORM] = self.keep * norms - self.extra[c]
+
+        filled = np.flatnonzero(np.diff(self.ptr))
+        self.threads.map(of_cell, filled.size, 1)
 
     def _measure_cells(self):
         """farthest[a, b]: how far members of cell b go from its centre toward the centre of a."""
