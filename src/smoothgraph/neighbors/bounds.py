@@ -111,20 +111,23 @@ class Bounds:
 
     def _prepare(self, limits: Limits) -> None:
         """Make the short rows and the cells, in a type that is wide enough for limits like these."""
-        distances, threads, p = self.distances, self.threads, self.directions.shape[1] + 1
         self._choose_units(limits)
-        short = np.empty((distances.n, p), self.kind)
+        cells = self._cells()
+        self.row_at, self.ptr = cells.members, cells.ptr.astype(np.int64)
+        self._count_from_centres()
+        self._measure_cells()
+
+    def _cells(self) -> Cells:
+        """Cells of short rows, which are rounded here: those that count from the centres of cells are made anew."""
+        distances, threads = self.distances, self.threads
+        short = np.empty((distances.n, self.directions.shape[1] + 1), self.kind)
 
         def shorten(rows):
             short[rows] = self._short_rows(distances.X[rows])
 
         threads.map(shorten, distances.n, distances.at_once(ROWS))
         sizes = CellSizes(mean=self.cell_size)
-        cells = Cells.of(Centres(Points(short), SEED, sizes, threads=threads).nearest(1)[:, 0], sizes.largest)
-        self.row_at, self.ptr = cells.members, cells.ptr.astype(np.int64)
-        del short  # which is rounded: those that count from centres are not
-        self._count_from_centres()
-        self._measure_cells()
+        return Cells.of(Centres(Points(short), SEED, sizes, threads=threads).nearest(1)[:, 0], sizes.largest)
 
     def _short_rows(self, X):
         """The short rows of rows of X, in the unit of lengths and in float64."""
