@@ -150,7 +150,7 @@ def test_columns_of_different_units_are_named_and_standardised(tmp_path, run, rn
 
 
 def test_standardising_keeps_sparse_tables_sparse_and_small_numbers_small(tmp_path, run, rng):
-    X = sp.random(80, 6, density=0.5, rng=rng).tocsr() @ sp.diags([1.0, 10.0, 100.0, 1.0, 1.0, 1.0])
+    X = sp.random(80, 6, density=0.5, random_state=rng).tocsr() @ sp.diags([1.0, 10.0, 100.0, 1.0, 1.0, 1.0])
     sparse, small, out = tmp_path / "sparse.npz", tmp_path / "small.npy", tmp_path / "graph.npz"
     sp.save_npz(sparse, sp.csr_matrix(X))
     assert run("learn", sparse, "-k", 4, "--standardize", "standard", "-o", out, "-q")[0] == 0
