@@ -24,6 +24,7 @@ from pathlib import Path
 import numpy as np
 
 from torture.kinds import FaultError, Outcome
+from torture.worker import cpu_seconds
 
 COMMANDS = {
     "learn csv": ["learn", "table.csv", "-k", "5", "-q", "-o", "out.csv"],
@@ -88,7 +89,7 @@ def _shoot(words, folder, name, after, environment) -> dict[str, float]:
         code = process.wait(timeout=after)
         told = None
     except subprocess.TimeoutExpired:
-        cpu += _cpu_of(process)
+        cpu += cpu_seconds(process.pid)
         told = time.perf_counter()
         process.send_signal(number)
         try:
@@ -111,12 +112,6 @@ def _shoot(words, folder, name, after, environment) -> dict[str, float]:
     if cpu > MOST_CPU:
         raise FaultError(f"after {name} the command took {cpu:.1f} CPU seconds to end with exit code {code}")
     return {"CPU seconds from SIGINT or SIGTERM to the end": cpu, "seconds from SIGINT or SIGTERM to the end": took}
-
-
-def _cpu_of(process) -> float:
-    """CPU seconds of a child that is running, or has ended and was not waited for."""
-    fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _cpu_of_children() -> float:
