@@ -29,7 +29,7 @@ REPORT = ROOT / "docs" / "mutants.json"
 # The tests of a mutant may take so many times the CPU seconds that they take without it, and some more. A mutant that makes
 # them take longer may loop for ever: it counts as neither seen nor survived.
 MOST_FACTOR, MORE_SECONDS = 2, 10
-PATIENCE = 900  # seconds by the clock after which tests that wait, and use no CPU, are ended
+PATIENCE = 3600  # seconds by the clock after which tests that wait, and use no CPU, are ended
 TESTS = {  # module → the test files that belong to it
     "theta.py": ["theta", "models_log"],
     "copies.py": ["copies", "copies_keep"],
