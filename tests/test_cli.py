@@ -9,6 +9,8 @@ import sys
 import time
 import typing
 from itertools import pairwise
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -531,6 +533,14 @@ def test_the_shell_completes_commands_options_and_choices(typed, completed):
 
 
 # --- which table a graph came from -----------------------------------------------------------------------------------------
+
+
+def test_learn_names_the_file_also_where_typer_has_it_as_text():
+    """typer 0.19 has files in the context as text, and gives paths to the function alone."""
+    from smoothgraph.cli.learn import _options
+
+    context = SimpleNamespace(params={"data": "a.csv", "output": None, "prior": "p.npz", "k": 3})
+    assert _options(context) == {"data": Path("a.csv"), "output": None, "prior": Path("p.npz"), "k": 3}
 
 
 def test_a_graph_says_which_table_rows_and_columns_it_came_from(tmp_path, table, run):

@@ -170,7 +170,7 @@ def _judged_by_gap(case, learner, W, first, samples) -> dict:
     relative, tol = total / of, case["parameters"].get("tol", 1e-6)
     if not proves_its_gap(learner):
         is_known = learner.neighbors_ == "approximate" and has_converged(learner) and np.isfinite(relative)
-        return {"gap of approximate lists": relative} if is_known else {}
+        return {"gap of approximate lists, where the solve converged": relative} if is_known else {}
     said = learner.solution_.gap  # also true where the solver stopped before it was small
     if relative > judge.SLACK * max(tol, said) + judge.LEAST_GAP or (said > tol and has_converged(learner)):
         raise FaultError(f"the gap over all pairs is {relative:.1e}, the learner says {said:.1e} with tol={tol:.0e}")
