@@ -33,6 +33,8 @@ CASES = (  # kind of samples, n, d, dtype, parameters
     ("mixture", 200_000, 10, "float64", {"n_neighbors": 5, **data.PAPER}),
     ("mixture", 100_000, 50, "float32", {"n_neighbors": 10, "model": "l2"}),
     ("mixture", 100_000, 50, "float32", {"n_neighbors": 10, "model": "knn"}),
+    ("noise", 8_000, 3000, "float32", {"neighbors": "exact"}),  # distances are nearly equal: many pairs are let in at the end
+    ("noise", 8_000, 3000, "float64", {"neighbors": "exact"}),
     ("molecules", 1_000_000, 68, "float32", {"n_neighbors": 5, **data.PAPER}),
     ("molecules", 1_000_000, 68, "float32", {"n_neighbors": 15}),
 )
@@ -40,9 +42,12 @@ BLOCK = 20_000  # samples that are made at a time
 
 
 def write(path, kind, n, d, dtype):
-    """Samples as an npy: molecules, or 30 clusters that have 8 dimensions each, and a little noise in the others."""
+    """Samples as an npy: molecules; noise; or 30 clusters that have 8 dimensions each, and a little noise in the others."""
     if kind == "molecules":
         np.save(path, data.some("molecules", n).astype(dtype))
+        return
+    if kind == "noise":
+        np.save(path, np.random.default_rng(0).normal(size=(n, d)).astype(dtype))
         return
     rng, inner = np.random.default_rng(0), min(d, 8)
     centres, axes = 2.0 * rng.normal(size=(30, d)), rng.normal(size=(30, inner, d)) / np.sqrt(inner)

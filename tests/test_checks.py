@@ -289,7 +289,7 @@ def warnings_of(learner, table):
 def test_other_square_tables_are_not():
     D = np.sqrt(squared_distances(X))
     D[3, 4] *= 2.0
-    for table in (D, np.corrcoef(X), D[:30], D - D.mean(), sp.random(60, 60, density=0.2, rng=0).tocsr()):
+    for table in (D, np.corrcoef(X), D[:30], D - D.mean(), sp.random(60, 60, density=0.2, random_state=0).tocsr()):
         assert warnings_of(GraphLearner(4), table) == []
     assert warnings_of(GraphLearner(1), np.array([[0.0, 1.0], [1.0, 0.0]])) == []  # a one-hot table
 

@@ -9,6 +9,8 @@ import sys
 import time
 import typing
 from itertools import pairwise
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -150,7 +152,7 @@ def test_columns_of_different_units_are_named_and_standardised(tmp_path, run, rn
 
 
 def test_standardising_keeps_sparse_tables_sparse_and_small_numbers_small(tmp_path, run, rng):
-    X = sp.random(80, 6, density=0.5, rng=rng).tocsr() @ sp.diags([1.0, 10.0, 100.0, 1.0, 1.0, 1.0])
+    X = sp.random(80, 6, density=0.5, random_state=rng).tocsr() @ sp.diags([1.0, 10.0, 100.0, 1.0, 1.0, 1.0])
     sparse, small, out = tmp_path / "sparse.npz", tmp_path / "small.npy", tmp_path / "graph.npz"
     sp.save_npz(sparse, sp.csr_matrix(X))
     assert run("learn", sparse, "-k", 4, "--standardize", "standard", "-o", out, "-q")[0] == 0
@@ -531,6 +533,14 @@ def test_the_shell_completes_commands_options_and_choices(typed, completed):
 
 
 # --- which table a graph came from -----------------------------------------------------------------------------------------
+
+
+def test_learn_names_the_file_also_where_typer_has_it_as_text():
+    """typer 0.19 has files in the context as text, and gives paths to the function alone."""
+    from smoothgraph.cli.learn import _options
+
+    context = SimpleNamespace(params={"data": "a.csv", "output": None, "prior": "p.npz", "k": 3})
+    assert _options(context) == {"data": Path("a.csv"), "output": None, "prior": Path("p.npz"), "k": 3}
 
 
 def test_a_graph_says_which_table_rows_and_columns_it_came_from(tmp_path, table, run):

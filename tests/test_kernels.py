@@ -92,7 +92,7 @@ def test_components_by_weight_are_those_of_the_graph(rng, theta):
 def test_small_components_are_those_of_the_graph(rng, most):
     edges = edges_of(rng.normal(size=(500, 2)), 8)
     lam = rng.uniform(0.0, 0.2, size=500)
-    bridges = sp.random_array((500, 500), density=20 / 500**2, rng=rng, format="csr")
+    bridges = sp.random_array((500, 500), density=20 / 500**2, random_state=rng, format="csr")
     bridges = sp.csr_matrix(bridges + bridges.T)
     w = np.maximum(0.0, 0.5 * (lam[edges.nodes] + lam[edges.indices]) - edges.z)
     expected = connected_components(sp.csr_matrix((w, (edges.nodes, edges.indices)), shape=(500, 500)) + bridges)[1]

@@ -152,9 +152,9 @@ def test_max_weight_prior_and_paper_parameters_together(rng):
     """In units of the returned graph, against CVXPY on the objective as the paper writes it, over α."""
     X = blobs(14, 2, rng)
     alpha, beta, strength, bound = 2.0, 5.0, 0.6, 0.15
-    prior = sp.random_array((14, 14), density=0.2, rng=rng).tocsr() * 0.3
-    prior = sp.csr_matrix(prior.maximum(prior.T))
-    prior.setdiag(0)
+    prior = sp.random_array((14, 14), density=0.2, random_state=rng).tocsr() * 0.3
+    prior = prior.maximum(prior.T)
+    prior = sp.csr_matrix(prior - sp.diags(prior.diagonal()))
     learner = GraphLearner(4, alpha=alpha, beta=beta, prior=prior, prior_strength=strength, max_weight=bound, tol=1e-13).fit(X)
     i, j, z = all_pairs(X)
     delta = np.sqrt(alpha / beta)

@@ -33,7 +33,8 @@ def hub_phi(d):
 
 @njit
 def hub_degree(lam):
-    return 2.0 / (lam + np.sqrt(lam**2 + 8.0))
+    root = np.sqrt(lam**2 + 8.0)
+    return 2.0 / (root + lam) if lam > 0.0 else 0.25 * (root - lam)
 
 
 @njit
@@ -126,6 +127,40 @@ def test_it_is_cloned_and_pickled(rng):
     again = pickle.loads(pickle.dumps(learner))
     np.testing.assert_array_equal(again.transform(X[:5]).toarray(), learner.transform(X[:5]).toarray())
     assert float(learner.graph_.sum(axis=1).max()) < 1.0  # φ′ = −1/d + 2d is 0 at 1/√2, beyond which no weight pays
+
+
+def test_a_degree_that_does_not_belong_to_phi_is_refused(rng):
+    """The proof rests on it: with another degree the sweeps end elsewhere, and the gap they see is too small."""
+
+    @njit
+    def too_large(lam):
+        return 1.01 * hub_degree(lam)
+
+    X = blobs(50, 3, rng)
+    with pytest.raises(ValueError, match="−φ′"):
+        GraphLearner(5, model=Penalty(hub_phi, too_large)).fit(X)
+
+
+def test_a_degree_without_digits_at_the_lambda_of_a_new_sample_is_refused():
+    """A new sample at a node of large λ has a λ of −10⁷, where the usual formula of the root subtracts all its digits away.
+
+    With the other formula its one edge solves 4w = λⱼ − 2θz + 1/w.
+    """
+
+    @njit
+    def careless(lam):
+        return 2.0 / (lam + np.sqrt(lam**2 + 8.0))
+
+    X = np.concatenate([np.linspace(0.0, 1.0, 30), [1000.0]])[:, None]
+    new, theta = np.array([[999.999]]), 20.0
+    learner = GraphLearner(3, model=Penalty(hub_phi, careless), theta=theta, locality=0.0, connect=False, tol=1e-3).fit(X)
+    with pytest.raises(ValueError, match="lose them"):
+        learner.transform(new)
+    learner = GraphLearner(3, model=Penalty(hub_phi, hub_degree), theta=theta, locality=0.0, connect=False, tol=1e-3).fit(X)
+    row = learner.transform(new).toarray()[0]
+    w, a = row[-1], learner.solution_.dual[-1] - 2.0 * theta * 1e-6
+    assert np.flatnonzero(row).tolist() == [30]
+    assert 4.0 * w == pytest.approx(a + 1.0 / w, rel=1e-12)
 
 
 def test_what_is_not_compiled_or_does_not_apply_is_named(rng):

@@ -75,7 +75,8 @@ def test_duplicates_are_at_exactly_zero(rng):
 
 @pytest.mark.parametrize("metric", ["euclidean", "cosine"])
 def test_sparse_and_dense_samples_have_the_same_lists(rng, metric):
-    X = sp.random_array((300, 40), density=0.2, rng=rng, format="csr") + sp.csr_array(np.full((300, 1), 0.1) * np.eye(1, 40))
+    X = sp.random_array((300, 40), density=0.2, random_state=rng, format="csr")
+    X = X + sp.csr_array(np.full((300, 1), 0.1) * np.eye(1, 40))
     sparse, dense = (search_exact(Points(x, metric), 8, threads=THREADS) for x in (sp.csr_matrix(X), X.toarray()))
     np.testing.assert_allclose(sparse.distances, dense.distances, rtol=1e-9, atol=1e-12)
     expected = pairwise_distances(X.toarray(), metric="sqeuclidean" if metric == "euclidean" else metric)

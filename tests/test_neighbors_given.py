@@ -93,6 +93,18 @@ def test_a_transformer_of_the_wrong_shape_is_named(rng):
         find_neighbors(Points(rng.normal(size=(10, 2))), 2, Wrong(), threads=THREADS)
 
 
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_a_transformer_with_distances_that_are_not_finite_is_named(rng, value):
+    class Broken:
+        def fit_transform(self, X):
+            D = pairwise_distances(X)
+            D[0, 4] = value
+            return sp.dia_matrix(D)
+
+    with pytest.raises(ValueError, match=f"Broken returned a distance of {value}"):
+        find_neighbors(Points(rng.normal(size=(10, 2))), 2, Broken(), threads=THREADS)
+
+
 @pytest.fixture
 def allowed(rng):
     """A sparse matrix of squared distances, every node with an edge."""

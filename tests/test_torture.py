@@ -157,7 +157,10 @@ def test_a_crash_and_a_fit_without_an_end_are_blamed_on_their_case(monkeypatch):
         monkeypatch.setattr(type(workers), "_start", _start_of("import os; os.kill(os.getpid(), 11)"))
         assert "SIGSEGV" in workers.check({})["fault"]
         monkeypatch.setattr(type(workers), "_start", _start_of("import time; time.sleep(60)"))
-        monkeypatch.setattr("torture.worker.STARTING", -59.5)
+        monkeypatch.setattr("torture.worker.STARTING", -59.95)  # and so a second by the clock
+        assert "no end within" in workers.check({})["fault"]
+        monkeypatch.setattr(type(workers), "_start", _start_of("while True: pass"))
+        monkeypatch.setattr("torture.worker.PATIENCE", 1e9)
         assert "no end within" in workers.check({})["fault"]
 
 

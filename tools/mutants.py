@@ -13,19 +13,23 @@ import ast
 import json
 import os
 import random
+import resource
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parent.parent
 REPORT = ROOT / "docs" / "mutants.json"
-# A mutant that makes the tests take longer may loop for ever, or the machine is busy: it counts as neither seen nor survived.
-TEST_SECONDS = 60
-COMPILE_SECONDS = 600  # for the first run of the tests of a module, which compiles the kernels that they use
+# The tests of a mutant may take so many times the CPU seconds that they take without it, and some more. A mutant that makes
+# them take longer may loop for ever: it counts as neither seen nor survived.
+MOST_FACTOR, MORE_SECONDS = 2, 10
+PATIENCE = 3600  # seconds by the clock after which tests that wait, and use no CPU, are ended
 TESTS = {  # module → the test files that belong to it
     "theta.py": ["theta", "models_log"],
     "copies.py": ["copies", "copies_keep"],
@@ -191,28 +195,44 @@ def _constants_and_words(tree):
     return skipped
 
 
-def is_seen(mutant: Mutant, folder: Path) -> str:
+def is_seen(mutant: Mutant, folder: Path, seconds: int) -> str:
     """What became of it: "killed", "timed out" or "survived"; `folder` has a copy of the sources."""
     path = folder / "smoothgraph" / mutant.module
     whole = path.read_bytes()
     path.write_text(mutant.source, encoding="utf-8")
     try:
-        return "timed out" if (code := run_tests(mutant.module, folder)) is None else "survived" if code == 0 else "killed"
+        code = run_tests(mutant.module, folder, seconds)
+        return "timed out" if code is None else "survived" if code == 0 else "killed"
     finally:
         path.write_bytes(whole)
 
 
-def run_tests(module: str, folder: Path, seconds: float = TEST_SECONDS) -> int | None:
-    """The exit code of the module's tests on the sources in the folder; None if they took too long."""
+def run_tests(module: str, folder: Path, seconds: int | None = None) -> int | None:
+    """The exit code of the module's tests on the sources in the folder; None if they took more than so many CPU seconds."""
     names = [str(ROOT / "tests" / f"test_{name}.py") for name in TESTS[module]]
     options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--no-header", "--tb=no"]
     environment = os.environ | {"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
     command = [sys.executable, "-m", "pytest", *options, *names]
+    limit = None if seconds is None else partial(resource.setrlimit, resource.RLIMIT_CPU, (seconds, seconds))
     try:
-        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, timeout=seconds)
+        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, timeout=PATIENCE, preexec_fn=limit)
     except subprocess.TimeoutExpired:
         return None
-    return done.returncode
+    return None if done.returncode in (-signal.SIGXCPU, -signal.SIGKILL) else done.returncode
+
+
+def seconds_without_mutant(module: str, folder: Path) -> int:
+    """CPU seconds that a mutant of the module may take; an end of the program if the tests fail as they are."""
+    run_tests(module, folder)  # compiles the kernels that the tests use
+    before = _cpu_of_children()
+    if (code := run_tests(module, folder)) != 0:
+        sys.exit(f"The tests of {module} fail without any mutant (exit code {code}): mend that first.")
+    return int(MOST_FACTOR * (_cpu_of_children() - before)) + MORE_SECONDS
+
+
+def _cpu_of_children() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def main() -> None:
@@ -222,7 +242,6 @@ def main() -> None:
     parser.add_argument("--most", type=int, default=10_000, help="mutants to draw at most")
     parser.add_argument("modules", nargs="*", help="only these, such as fit/certify.py")
     options = parser.parse_args()
-    begin = time.monotonic()
     drawn = [mutant for module in options.modules or TESTS for mutant in mutants_of(module)]
     total = len(drawn)
     random.Random(options.seed).shuffle(drawn)
@@ -233,16 +252,14 @@ def main() -> None:
         folder = Path(name)
         shutil.copytree(ROOT / "src" / "smoothgraph", folder / "smoothgraph", ignore=shutil.ignore_patterns("__pycache__"))
         os.environ.setdefault("NUMBA_CACHE_DIR", str(folder / "kernels"))  # compiled once for all mutants
-        for module in {mutant.module for mutant in drawn[: options.most]}:
-            run_tests(module, folder, COMPILE_SECONDS)
-            if run_tests(module, folder) != 0:
-                sys.exit(
-                    f"The tests of {module} fail, or take more than {TEST_SECONDS} s, without any mutant: mend that first."
-                )
+        seconds = {}
+        begin = time.monotonic()
         for mutant in drawn[: options.most]:
             if time.monotonic() - begin > 60.0 * options.minutes:
                 break
-            fate = is_seen(mutant, folder)
+            if mutant.module not in seconds:
+                seconds[mutant.module] = seconds_without_mutant(mutant.module, folder)
+            fate = is_seen(mutant, folder, seconds[mutant.module])
             counts[fate] += 1
             if fate == "survived":
                 judgement = judged.get((mutant.module, mutant.change), "not judged")

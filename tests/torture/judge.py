@@ -153,7 +153,8 @@ def node_terms(phi: str, d: np.ndarray, lam: np.ndarray) -> np.ndarray:
 def degree_at(phi: str, lam):
     """The d at which −φ′(d) = λ."""
     if phi == "hubs":  # λ = 1/d − 2d
-        return 2.0 / (lam + np.sqrt(lam**2 + 8.0))
+        root = np.sqrt(lam**2 + 8.0)
+        return np.where(lam > 0.0, 2.0 / (root + np.maximum(lam, 0.0)), 0.25 * (root - lam))
     return np.maximum(1.0 - 0.5 * lam, 0.0) if phi == "square" else 1.0 / lam
 
 

@@ -26,7 +26,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Kind:
-    """A module of cases, with the seconds that one case may take, and the memory and the environment of its process."""
+    """A module of cases, with the CPU seconds that one case may take, and the memory and the environment of its process."""
 
     module: str
     seconds: float = 60.0

@@ -213,7 +213,8 @@ def _penalty(made=[]):  # noqa: B006  (compiled once)
 
         @njit
         def degree(lam):
-            return 2.0 / (lam + np.sqrt(lam**2 + 8.0))
+            root = np.sqrt(lam**2 + 8.0)  # written in two ways, since a difference of nearly equal numbers has no digits
+            return 2.0 / (root + lam) if lam > 0.0 else 0.25 * (root - lam)
 
         made.append(Penalty(phi, degree))
     return made[0]

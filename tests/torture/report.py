@@ -56,7 +56,8 @@ PROMISES = {  # kind → (title, the promise, what the trials are called, how th
         " line and the conventional exit code; the next run cleans up.",
         "kills of a command that writes over a file",
         "SIGKILL, SIGTERM and SIGINT at a random moment, from the start of Python to after the file is written; some "
-        "while loops are compiled.",
+        "while loops are compiled. After SIGINT and SIGTERM the command may take one CPU second to end; by the clock it takes "
+        "as long as a busy machine lets it, as it does after SIGKILL, which no program answers.",
     ),
     "refits": (
         "A fit that does not end",

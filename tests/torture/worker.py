@@ -1,7 +1,8 @@
 """A child process that checks one case after the other, and the parent's side of it.
 
 The parent sends a case as a line of JSON and gets a line back: what came of it, or the fault. A child that crashes or does not
-answer in time is replaced, and its last case is checked again in a fresh one: only then is it to blame.
+answer in time is replaced, and its last case is checked again in a fresh one: only then is it to blame. The time is CPU time,
+since a busy machine is no fault of a case; a child that waits for ever and uses none is given up after a while, too.
 """
 
 import json
@@ -20,7 +21,8 @@ from pathlib import Path
 from torture.kinds import KINDS, FaultError, Kind
 
 MOST_TEXT = 400  # characters of a fault that are kept
-STARTING = 90.0  # seconds that the first case of a process may take longer, since loops are compiled
+STARTING = 90.0  # CPU seconds that the first case of a process may take longer, since loops are compiled
+PATIENCE = 20.0  # times the CPU seconds of a case that it may take by the clock
 ONE_CORE = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
@@ -57,8 +59,7 @@ class Workers:
         process.stdin.write(json.dumps(case).encode() + b"\n")
         process.stdin.flush()
         seconds = self.kind.seconds + (STARTING if is_new else 0.0)
-        ready, _, _ = select.select([process.stdout], [], [], seconds)
-        if not ready:
+        if not _answers(process, seconds):
             return {"fault": f"no end within {seconds:.0f} s", "crash": True}
         line = process.stdout.readline()
         if line:
@@ -90,6 +91,22 @@ class Workers:
         lines = self._log.read().decode(errors="replace").splitlines()
         told = [line.strip() for line in lines if "smoothgraph" in line and "File" in line]
         return f", in {told[0]}" if told else ""
+
+
+def _answers(process, seconds: float) -> bool:
+    """Wait for a line of the child; False if it takes more than so many CPU seconds, or much longer by the clock."""
+    before, ends = cpu_seconds(process.pid), time.monotonic() + PATIENCE * seconds
+    while True:
+        if select.select([process.stdout], [], [], min(1.0, seconds))[0]:
+            return True
+        if cpu_seconds(process.pid) - before > seconds or time.monotonic() > ends:
+            return False
+
+
+def cpu_seconds(pid: int) -> float:
+    """CPU seconds of a child, and of its own children that have ended. It is running, or was not yet waited for."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return sum(int(ticks) for ticks in fields[11:15]) / os.sysconf("SC_CLK_TCK")
 
 
 def _own_cache(kind: Kind) -> dict[str, str]:

@@ -107,3 +107,18 @@ def penalties(d, lam, phi, degree):
         best = max(degree(lam[i]), 0.0)
         least[i] = phi(best) + lam[i] * best
     return value, least
+
+
+@njit(error_model="numpy", nogil=True)  # not cached, for the same reason
+def wrong_degree(lam, phi, degree):
+    """The first node whose d = degree(λ) is not where φ(d) + λd is smallest, as values at d(1 ± 1e-4) show; −1 if none."""
+    for i in range(lam.size):
+        d = degree(lam[i])
+        if not 0.0 < d < np.inf:
+            continue
+        value = phi(d) + lam[i] * d
+        rounding = 1e-10 * (abs(phi(d)) + abs(lam[i]) * d)
+        for beside in (0.9999 * d, 1.0001 * d):
+            if phi(beside) + lam[i] * beside < value - rounding:
+                return i
+    return -1

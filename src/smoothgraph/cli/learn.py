@@ -111,18 +111,25 @@ def learn(
     """
     from smoothgraph.cli.report import Progress, learned, show
 
+    options = _options(context)
     if dry_run:
         from smoothgraph.cli.dry_run import dry_run as tell
         from smoothgraph.learner import GraphLearner
 
-        facts, lines = tell(context.params, GraphLearner(**_parameters(context.params)))
+        facts, lines = tell(options, GraphLearner(**_parameters(options)))
         show(facts, lines, as_json=as_json, quiet=quiet)
         return
     with Progress(quiet) as progress:
-        metadata, missed = _learn(context.params, progress)
+        metadata, missed = _learn(options, progress)
     show(metadata, learned(metadata), as_json=as_json, quiet=quiet)
     if missed:
         raise typer.Exit(NOT_CONVERGED)
+
+
+def _options(context: typer.Context) -> dict[str, Any]:
+    """All options by name. Some versions of typer have files in the context as text, which only the function gets as paths."""
+    files = {name: Path(context.params[name]) for name in ("data", "output", "prior") if context.params[name] is not None}
+    return context.params | files
 
 
 def _learn(options: dict[str, Any], progress) -> tuple[dict[str, Any], bool]:

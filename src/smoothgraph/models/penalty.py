@@ -12,7 +12,8 @@ it cost something to be a hub:
 ...     return -np.log(d) + d**2 if d > 0.0 else np.inf
 >>> @njit
 ... def degree(lam):  # λ = 1/d − 2d
-...     return 2.0 / (lam + np.sqrt(lam**2 + 8.0))
+...     root = np.sqrt(lam**2 + 8.0)
+...     return 2.0 / (root + lam) if lam > 0.0 else 0.25 * (root - lam)  # no difference of nearly equal numbers
 >>> X = np.random.default_rng(0).normal(size=(200, 2))
 >>> learner = GraphLearner(5, model=Penalty(phi, degree)).fit(X)
 >>> round(learner.n_neighbors_), float(learner.graph_.sum(axis=1).max()) < 1.0
@@ -33,7 +34,7 @@ from smoothgraph.fit.by_theta import learn_by_theta
 from smoothgraph.fit.state import Terms
 from smoothgraph.fit.task import Learned, Task
 from smoothgraph.parallel import Threads
-from smoothgraph.solvers.penalty import PenaltySweeps
+from smoothgraph.solvers.penalty import PenaltySweeps, check_degrees
 from smoothgraph.theta import log_theta_at
 
 
@@ -44,7 +45,8 @@ class Penalty(BaseEstimator):
     ----------
     phi : compiled by `numba.njit`: the convex penalty of one degree d ≥ 0; inf where a degree may not be.
     degree : compiled by `numba.njit`: the d at which −φ′(d) = λ, a decreasing function of any real λ; inf where no d is large
-        enough. It may be negative where φ goes on smoothly below 0: such a node has no edges.
+        enough. It may be negative where φ goes on smoothly below 0: such a node has no edges. The proof of the optimum rests on
+        it: a fit refuses a d that is visibly not where φ(d) + λd is smallest.
     """
 
     name = "penalty"
@@ -77,7 +79,7 @@ class Penalty(BaseEstimator):
         return PenaltySweeps(threads)
 
     def row_solver(self, problem: "PenaltyProblem", lam: np.ndarray):
-        return partial(new_rows, degree=self.degree)
+        return partial(new_rows, phi=self.phi, degree=self.degree)
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +113,8 @@ class PenaltyProblem:
         return form_of(self.edges.indptr, self.edges.indices, self.edges.z, self.theta)
 
 
-def new_rows(a: np.ndarray, threads: Threads, degree):
+def new_rows(a: np.ndarray, threads: Threads, phi, degree):
     """λ and weights max(0, (λ − a)/2) of new nodes whose neighbours stay as they are: Σⱼ wⱼ = degree(λ)."""
     lam = schemes.penalty_rows(a, degree)
+    check_degrees(lam, phi, degree)
     return lam, np.maximum(0.0, 0.5 * (lam[:, None] - a))

@@ -92,6 +92,9 @@ def _transformed(transformer, distances, name):
             f"({distances.n}, {distances.n})."
         )
     matrix = checked_csr(found, f"The result of neighbors={name}")
+    if not np.isfinite(matrix.data).all():  # its distances are not used, but neighbours at such a distance are none
+        wrong = matrix.data[~np.isfinite(matrix.data)][0]
+        raise ValueError(f"neighbors={name} returned a distance of {wrong}: leave out what is no neighbour.")
     counts = np.diff(matrix.indptr)
     lists = np.full((distances.n, counts.max(initial=1)), -1, np.int32)
     lists[np.arange(lists.shape[1]) < counts[:, None]] = matrix.indices[: matrix.indptr[-1]]

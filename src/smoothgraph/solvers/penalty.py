@@ -33,6 +33,7 @@ class PenaltySweeps:
 
     def finish(self, problem, point: Point, tol: float, started: float) -> Solution:
         """The Solution at a point; warns if the gap is larger than `tol`."""
+        check_degrees(point.lam_shifted, problem.phi, problem.degree_at)
         penalties, _ = schemes.penalties(point.degree, point.lam_shifted, problem.phi, problem.degree_at)
         objective = float(point.energy.sum() + penalties.sum())
         values = point.lam_shifted, objective, objective - problem.n * point.gap
@@ -48,3 +49,13 @@ class PenaltySweeps:
         penalties, least = schemes.penalties(degree, lam, problem.phi, problem.degree_at)
         gap = float(np.mean(penalties - least + lam * degree))
         return Point(form, lam.copy(), np.zeros(problem.n), gap, n_iter, degree, n_neighbors, energy)
+
+
+def check_degrees(lam: np.ndarray, phi, degree) -> None:
+    """Refuses functions that do not belong together, or have no digits left at a λ: the gap would prove nothing."""
+    node = schemes.wrong_degree(lam, phi, degree)
+    if node >= 0:
+        raise ValueError(
+            f"degree({lam[node]:.6g}) is {degree(lam[node]):.6g}, but φ(d) + λd is smaller beside it: degree(λ) has to be the "
+            "d at which −φ′(d) = λ, to 4 digits at least. A difference of nearly equal numbers in it can lose them."
+        )
