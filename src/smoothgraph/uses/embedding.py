@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.linalg import LinAlgWarning
 from scipy.sparse.linalg import LinearOperator, eigsh, lobpcg, splu
 from sklearn.exceptions import ConvergenceWarning
 
@@ -192,6 +193,7 @@ def _of_many_dimensions(system, root, trivial, k):
         preconditioner = cycle if place < CALLS_WITH_CYCLE else rounds
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # LOBPCG warns that so few steps have not converged
+            warnings.simplefilter("ignore", LinAlgWarning)  # and of directions that are nearly the same: the errors judge below
             values, vectors = lobpcg(
                 operator, vectors, M=preconditioner, Y=trivial[:, None], largest=False, tol=enough, maxiter=steps
             )
