@@ -8,11 +8,13 @@ from hypothesis import strategies as st
 from conftest import asked_for, blobs, edges_of, lists_of, relative_l1, support_of
 from cvx import all_pairs
 from smoothgraph import GraphLearner
+from smoothgraph.distances import distances_of
 from smoothgraph.edges import Edges
 from smoothgraph.fit import certify
 from smoothgraph.fit.certify import EXTENSION_SLACK, Growth, failing_nodes
 from smoothgraph.fit.state import Support
 from smoothgraph.models import LogProblem
+from smoothgraph.neighbors.bounds import Bounds
 from smoothgraph.parallel import Threads
 from smoothgraph.reference import log as judge
 from smoothgraph.solvers import solve
@@ -196,6 +198,79 @@ def test_groups_of_copies_end_the_growth_instead_of_the_memory(rng):
     assert failing.size == n
     assert grow(support, X, failing, 1.0, lam) is None
     assert edges.indices.size == 2 * n, "the support that could not grow can still be used"
+
+
+# --- bounds ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def bounds_are_tried(monkeypatch):
+    """As they are with many samples."""
+    monkeypatch.setattr(certify, "FEWEST_BOUNDED", 0)
+
+
+def with_bounds(X, **options):
+    return asked_for(X, is_exact=False, bounds=Bounds(distances_of(X), threads=Threads()), **options)
+
+
+@pytest.mark.usefixtures("bounds_are_tried")
+@pytest.mark.parametrize("local", [False, True])
+def test_where_most_lists_are_too_short_bounds_find_every_pair_with_weight(rng, local):
+    X = blobs(300, 20, rng)
+    scale = np.exp(0.2 * rng.normal(size=300)) if local else None
+    support, asked = support_of(X, 5, scale), with_bounds(X)
+    lam = np.exp(0.3 * rng.normal(size=300)) * 2.0 * np.median(support.edges.reach) / support.edges.reach.max()
+    theta = 1.0 / support.edges.reach.max()
+    growth = Growth(asked, support, failing_nodes(support, theta, lam), theta, lam, 0)
+    assert growth.way == "bounds"
+    grown = growth.grow()
+    assert not violated(X, theta, lam, grown.edges, scale)
+    assert not failing_nodes(grown, theta, lam).size
+    risen = lam * np.where(rng.random(300) < 0.1, 1.5, 1.0)
+    failing = failing_nodes(grown, theta, risen)
+    assert 0 < failing.size < 60
+    again = Growth(asked, grown, failing, theta, risen, 0)
+    assert again.way == "bounds", "what is prepared is used again"
+    grown = again.grow()
+    assert not violated(X, theta, risen, grown.edges, scale)
+    assert not failing_nodes(grown, theta, risen).size
+
+
+@pytest.mark.usefixtures("bounds_are_tried")
+def test_of_nodes_that_were_not_looked_at_bounds_say_nothing(rng):
+    """Fewer than half of the nodes fail: only they count as scanned, and all of their pairs are found."""
+    X = blobs(300, 10, rng)
+    support = support_of(X, 20)
+    lam = np.where(np.arange(300) < 90, 1.5, 0.1) * support.edges.reach
+    failing = failing_nodes(support, 1.0, lam)
+    np.testing.assert_array_equal(failing, np.arange(90))
+    grown = Growth(with_bounds(X), support, failing, 1.0, lam, 0).grow()
+    np.testing.assert_array_equal(np.flatnonzero(grown.scanned), failing)
+    assert not violated(X, 1.0, lam, grown.edges)
+    assert not failing_nodes(grown, 1.0, lam).size
+
+
+@pytest.mark.usefixtures("bounds_are_tried")
+@pytest.mark.parametrize("expected", [True, False])
+def test_bounds_give_up_where_too_many_pairs_may_have_weight(rng, monkeypatch, expected):
+    """They are told before by a few nodes; and where these are wrong, no more are kept than may be."""
+    X = blobs(300, 10, rng)
+    support, lam = support_of(X, 5), np.full(300, 1e9)
+    monkeypatch.setattr(certify, "MAX_PAIRS", 1000)
+    monkeypatch.setattr(certify, "MAX_PAIRS_PER_NODE", 1)
+    asked, kept = with_bounds(X), []
+    if not expected:
+        monkeypatch.setattr(Growth, "_expected_pairs", lambda self, limits: 0.0)
+    near_pairs = asked.bounds.near_pairs
+
+    def counted(limits, take, nodes=None):
+        kept.append(sum(pairs[0].size for pairs in near_pairs(limits, take, nodes)))
+        return []
+
+    monkeypatch.setattr(asked.bounds, "near_pairs", counted)
+    assert Growth(asked, support, np.arange(300, dtype=np.int32), 1.0, lam, 0).grow() is None
+    assert len(kept) == (0 if expected else 1)
+    assert all(count <= 1000 for count in kept)
 
 
 # --- longer lists ---------------------------------------------------------------------------------------------------------

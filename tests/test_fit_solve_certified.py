@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 
 from conftest import asked_for, blobs, edges_of, relative_l1, support_of
+from smoothgraph.distances import distances_of
 from smoothgraph.fit import certify
-from smoothgraph.fit.certify import failing_nodes
+from smoothgraph.fit.certify import Growth, failing_nodes
 from smoothgraph.fit.solve_certified import solve_certified
 from smoothgraph.fit.state import Bridges, Support, mean_neighbors
 from smoothgraph.models import L2, LogProblem
+from smoothgraph.neighbors.bounds import Bounds
 from smoothgraph.parallel import Threads
 from smoothgraph.solvers import solve
 
@@ -136,3 +138,32 @@ def test_a_degree_that_ties_forbid_is_said():
     reached = mean_neighbors(state.point, state.bridges)
     assert abs(reached - 6) > 0.06
     assert state.jump.below <= reached <= state.jump.above  # at the jump itself rounding decides on some edges
+
+
+@pytest.mark.parametrize("degree", [6, None])
+def test_where_too_many_pairs_have_weight_at_first_a_larger_theta_lets_some_in_before(rng, monkeypatch, degree):
+    """In many dimensions a few samples are near to all: lists hold a small part of the pairs that have weight."""
+    X, theta = rng.normal(size=(800, 40)), 0.02
+    asked = asked_for(X, degree=degree, is_exact=False, tol=1e-9, bounds=Bounds(distances_of(X), threads=Threads()))
+    monkeypatch.setattr(certify, "FEWEST_BOUNDED", 0)
+    tried, expected_pairs = [], Growth._expected_pairs
+
+    def expected(growth, limits):
+        tried.append((growth.theta, expected_pairs(growth, limits)))
+        return tried[-1][1]
+
+    monkeypatch.setattr(Growth, "_expected_pairs", expected)
+    support = support_of(X, 8)
+    solve_certified(asked, support_of(X, 8), theta)
+    monkeypatch.setattr(certify, "MAX_PAIRS", int(0.9 * tried[0][1] / certify.EXPECTED_SHARE))
+    monkeypatch.setattr(certify, "MAX_PAIRS_PER_NODE", 0)
+    tried.clear()
+    state = solve_certified(replace(asked, bounds=Bounds(distances_of(X), threads=Threads())), support, theta)
+    assert tried[1][0] > tried[0][0], "θ was not raised"
+    assert not state.failing.size
+    if degree is None:
+        assert state.theta == theta
+    else:
+        assert mean_neighbors(state.point, state.bridges) == pytest.approx(degree, rel=0.01)
+    reference = solve(LogProblem(edges_of(X, 799), state.theta), tol=1e-12).weights
+    assert relative_l1(weights_of(asked, state), reference) < 1e-3

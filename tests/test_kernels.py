@@ -11,7 +11,7 @@ from scipy.optimize import brentq
 from scipy.sparse.csgraph import connected_components
 
 from conftest import edges_of
-from smoothgraph._kernels import components, dual, l2
+from smoothgraph._kernels import components, dual, l2, lists
 from smoothgraph._kernels.form import form_of
 
 
@@ -167,3 +167,18 @@ def test_a_range_of_rows_is_part_of_all_rows(rng, cuts):
         dual.evaluate(first, last, form, given, lam, *parts)
     for part, whole in zip(parts, evaluated(form, given, lam), strict=True):
         np.testing.assert_array_equal(part, whole)
+
+
+def test_paths_of_two_edges_do_not_go_through_all_edges_of_a_hub():
+    """A star, whose leaves are also a ring: its neighbours come first, then some of the many that it has the hub in common with."""
+    n, most = 5000, 4096
+    leaf = np.arange(1, n)
+    i, j = np.concatenate([np.zeros(n - 1, int), leaf]), np.concatenate([leaf, np.roll(leaf, 1)])
+    W = sp.coo_matrix((np.ones(i.size), (i, j)), (n, n)).tocsr()
+    W = sp.csr_matrix(W + W.T)
+    found = np.empty((1, most), np.int32)
+    lists.two_hops(0, 1, np.array([4000], np.int32), W.indptr.astype(np.int64), W.indices, found)
+    reached = found[0][found[0] >= 0]
+    assert {0, 3999, 4001, 3998, 4002} <= set(reached.tolist())
+    assert np.unique(reached).size == reached.size <= lists.MOST_FOLLOWED + 5
+    assert 4000 not in reached

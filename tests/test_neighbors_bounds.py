@@ -63,7 +63,7 @@ def found(X, limits, nodes=None, numbering=None, threads=THREADS):
         np.testing.assert_allclose(z, squared_distances(X)[i, j], rtol=4 * np.finfo(X.dtype).eps)
         np.add.at(near, (i, j), 1)
 
-    bounds = Bounds(Points(X), limits, cell_size=12, threads=threads)
+    bounds = Bounds(Points(X), cell_size=12, threads=threads)
     if numbering is not None:
         bounds.number(numbering)
     bounds.near_pairs(limits, take, nodes)
@@ -136,7 +136,7 @@ def test_numbers_of_nodes_are_those_asked_for(rng):
     limits, row_of = some_limits(X, 0.1, 1.0, rng), rng.permutation(60)
     by_node = Limits(*(values[row_of] for values in limits))
     pairs = []
-    bounds = Bounds(Points(X).numbered(Numbering.of(row_of)), by_node, cell_size=12, threads=THREADS)
+    bounds = Bounds(Points(X).numbered(Numbering.of(row_of)), cell_size=12, threads=THREADS)
     bounds.near_pairs(by_node, lambda i, j, z: pairs.append((i, j)))
     i, j = (np.concatenate(ends) for ends in zip(*pairs, strict=True))
     near = np.zeros((60, 60), bool)

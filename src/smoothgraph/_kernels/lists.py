@@ -9,6 +9,7 @@ import numpy as np
 from smoothgraph._kernels.decorators import compiled
 
 CHUNK = 64  # entries of a tile that are looked at together: few hold any that count, and counting is a vectorised loop
+MOST_FOLLOWED = 1000  # edges of a node that paths of two edges go along; nodes of a million molecules have 548 at most
 
 
 @compiled
@@ -195,6 +196,12 @@ def mark_at_new(first, last, indptr, is_new, at_new):
 
 
 @compiled
+def end_followed(indptr, j):
+    """Where the edges of node j end that paths of two edges go along. Two nodes that have a hub in common need not be near."""
+    return min(indptr[j + 1], indptr[j] + MOST_FOLLOWED)
+
+
+@compiled
 def two_hops(first, last, nodes, indptr, indices, found):
     """For each of `nodes` its neighbours and theirs, each once, as many as a row of `found` holds; −1 fills the row.
 
@@ -210,13 +217,15 @@ def two_hops(first, last, nodes, indptr, indices, found):
         for hop in range(2):
             for e in range(indptr[i], indptr[i + 1]):
                 j = indices[e]
-                begin, end = (indptr[j], indptr[j + 1]) if hop == 1 else (e, e + 1)
+                begin, end = (indptr[j], end_followed(indptr, j)) if hop == 1 else (e, e + 1)
                 for f in range(begin, end):
+                    if count == most:
+                        break
                     other = indices[f]
                     slot = (other * 40503) & (2 * most - 1)
                     while table[slot] >= 0 and table[slot] != other:
                         slot = (slot + 1) & (2 * most - 1)
-                    if table[slot] < 0 and other != i and count < most:
+                    if table[slot] < 0 and other != i:
                         table[slot] = other
                         found[r, count] = other
                         count += 1

@@ -7,7 +7,7 @@ and says what levels are.
 import numpy as np
 
 from smoothgraph._kernels.decorators import compiled
-from smoothgraph._kernels.lists import CHUNK, contains, with_twice_the_room
+from smoothgraph._kernels.lists import CHUNK, contains, end_followed, with_twice_the_room
 
 LIMIT, SCALE, REACH, RATIO = range(4)  # columns of `ends`
 ROUNDED_UP = 1.0 + 1e-9  # room for rounding
@@ -31,7 +31,7 @@ def level_ranges(first, last, indptr, indices, levels, lowest, highest):
     """The lowest and the highest level of each node's neighbours."""
     for m in range(first, last):
         lowest[m], highest[m] = np.inf, 0.0
-        for e in range(indptr[m], indptr[m + 1]):
+        for e in range(indptr[m], end_followed(indptr, m)):
             level = levels[indices[e]]
             lowest[m], highest[m] = min(lowest[m], level), max(highest[m], level)
 
@@ -57,9 +57,10 @@ def possible_two_hops(nodes, indptr, indices, ends, lowest, highest):
                 seen[i] = i
                 for f in range(indptr[i], indptr[i + 1]):
                     seen[indices[f]] = i
-            while count + indptr[m + 1] - indptr[m] > left.size:
+            end = end_followed(indptr, m)
+            while count + end - indptr[m] > left.size:
                 left, right = with_twice_the_room(left, count), with_twice_the_room(right, count)
-            for f in range(indptr[m], indptr[m + 1]):
+            for f in range(indptr[m], end):
                 j = indices[f]
                 together = ends[i, LIMIT] + ends[j, LIMIT]
                 if together <= ends[i, SCALE] * ends[j, SCALE] * max(ends[i, REACH], ends[j, REACH]):

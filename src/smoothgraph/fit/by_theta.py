@@ -19,6 +19,7 @@ from smoothgraph.fit.solve_certified import solve_certified
 from smoothgraph.fit.state import Asked, State, Support, Terms, mean_neighbors
 from smoothgraph.fit.task import Learned, Task
 from smoothgraph.messages import warn
+from smoothgraph.neighbors.bounds import Bounds
 from smoothgraph.new_samples import FittedGraph
 from smoothgraph.parallel import Threads
 from smoothgraph.solvers.problem import Solution, Solver
@@ -84,7 +85,7 @@ def learn_by_theta(model: ThetaModel, task: Task) -> Learned:
             state = connect(replace(asked, say=say), state)
     if task.bounds is not None:
         with stage("proof") as say:
-            state = _proven(replace(asked, say=say, bounds=task.bounds), state, task.connect)
+            state = _proven(replace(asked, say=say, proof=True, bounds=task.bounds), state, task.connect)
     solution = asked.solver.finish(state.problem, state.point, task.tol, started)
     _warn_of_degree(asked, state, solution)
     return _learned(model, task, asked, state, bounds, solution)
@@ -105,6 +106,7 @@ def _asked(model, task, distances, prior, is_exact, theta_range) -> Asked:
         terms=Terms(task.max_weight, prior, task.prior_strength, task.node_sizes),
         is_exact=is_exact,
         complete=task.complete,
+        bounds=Bounds(distances, threads=task.threads) if distances.has_bounds else None,
         tol=task.tol,
         max_iter=task.max_iter,
         threads=task.threads,

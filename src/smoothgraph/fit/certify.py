@@ -23,19 +23,22 @@ limits. The few with z·sᵢsⱼ < limitᵢ + limitⱼ become allowed edges, and
 node's pairs is true of theirs. Only nodes with a qᵢ well below 1, of which the lists are too short even for partners like
 themselves, have many possible pairs: they get longer lists or a true scan before that.
 
-A *proof* does not rest on lists at all: nothing is known of their reach, all nodes fail, and bounds find every pair with
-z·sᵢsⱼ < limitᵢ + limitⱼ (neighbors/bounds.py). All nodes are scanned then.
+Where the lists of most nodes are too short, as those of samples in many dimensions that have hubs, longer lists would be lists
+of nearly everything. *Bounds* (neighbors/bounds.py) then find every pair of failing nodes with z·sᵢsⱼ < limitᵢ + limitⱼ, and
+these nodes are scanned. They are also what a *proof* is made of, which does not rest on lists at all: nothing is known of their
+reach, and all nodes fail.
 """
 
 from dataclasses import replace
 from functools import partial
+from typing import cast
 
 import numpy as np
 
 from smoothgraph._kernels import lists
 from smoothgraph.fit.possible_pairs import possible_pairs
 from smoothgraph.fit.state import Asked, Support
-from smoothgraph.neighbors.bounds import Limits
+from smoothgraph.neighbors.bounds import TEST_COST, Bounds, Limits
 from smoothgraph.neighbors.lists import keep_nearest, reach
 from smoothgraph.neighbors.queries import pairs_nearer_than
 from smoothgraph.parallel import ROWS, blocks, least_rows
@@ -44,7 +47,7 @@ LIST_FACTOR = 4  # an extension makes the lists of nodes that need it so many ti
 MAX_EXTENSIONS = 2  # times that lists are extended
 # Pairs are let in up to these factors beyond what is needed, so that λ and θ may still move. Extended lists cost more with
 # every pair, and so does a look for possible pairs, so their factors are the smaller ones.
-EXTENSION_SLACK, LOOK_SLACK, SCAN_SLACK, PROOF_SLACK = 1.03, 1.01, 1.1, 1.03
+EXTENSION_SLACK, LOOK_SLACK, SCAN_SLACK, BOUNDS_SLACK = 1.03, 1.01, 1.1, 1.03
 # Multiplications that a scan may cost when the lists are approximate: up to the first, half a second, it is the shortest way;
 # up to the second, seconds, it is made where longer lists did not help. Beyond a million samples, where all the rest takes
 # longer too, as many for every million.
@@ -53,6 +56,11 @@ CHEAP_SCAN, DEAR_SCAN = 6e10, 2e11
 # miss most there. So many they are at most, which takes a second or two at a million, and this share of all.
 MAX_OUTLIERS, OUTLIER_SHARE = 1500, 0.02
 MAX_PAIRS_PER_NODE, MAX_PAIRS = 50, 10_000_000  # a scan that finds more than both gives up: n copies have n² pairs with weight
+# Bounds are used where more than this share of all lists is too short, there are so many samples, and it takes so many
+# multiplications at most, about ten seconds of two cores: 130,000 samples in 100 dimensions.
+MANY_SHORT, FEWEST_BOUNDED, DEAR_BOUNDS = 0.25, 20_000, 1e12
+# Nodes by which the number of pairs that bounds would find is told before, and the share of the limit that it may be.
+TRIED_NODES, EXPECTED_SHARE = 256, 0.7
 # With locality, lists of a smaller θ·local_scale²·reach/λ are too short for a node to look for possible pairs only. A longer
 # list takes several times as long, but looks at neighbours of neighbours that approximate lists have missed, too.
 SHORTEST_RATIO = 0.95
@@ -84,10 +92,10 @@ def _own_needed(local_scale, lam):
 
 
 class Growth:
-    """How the support can grow for the failing nodes at θ and λ: by a scan, by longer lists, or not at all (`way` is None).
+    """How the support can grow for the failing nodes at θ and λ: by bounds, by a scan, by longer lists, or not at all.
 
-    With exact lists a scan costs what longer lists would and lets in no more than is needed; with approximate ones it is made
-    where it is affordable. `extensions` is how often lists were extended already.
+    `way` is None for the last. With exact lists a scan costs what longer lists would and lets in no more than is needed; with
+    approximate ones it is made where it is affordable. `extensions` is how often lists were extended already.
     """
 
     def __init__(self, asked: Asked, support: Support, failing: np.ndarray, theta: float, lam: np.ndarray, extensions: int):
@@ -98,16 +106,31 @@ class Growth:
         extendable = extensions < MAX_EXTENSIONS and support.width < n - 1
         work = float(self.too_short.size) * n * (asked.distances.n_features + 60)
         self.affordable = asked.is_exact or work <= (CHEAP_SCAN if extendable else DEAR_SCAN) * max(1.0, n / 1e6)
-        self.way = "scan" if self.affordable else "extend" if extendable else None
-        if asked.bounds is not None:
-            self.way = "scan"
         self.outliers = failing[:0] if asked.is_exact or support.scanned is not None else _outliers(lam)
-        if self.way is None and support.local_scale is not None and failing.size > self.too_short.size:
-            self.way = "scan"  # of the other failing nodes
+        others_look = support.local_scale is not None and failing.size > self.too_short.size
+        if asked.proof or self._bounds_pay():
+            self.way: str | None = "bounds"
+        elif self.affordable:
+            self.way = "scan"
+        else:
+            self.way = "extend" if extendable else "scan" if others_look else None
+
+    def _bounds_pay(self) -> bool:
+        """Whether bounds are the best way: most lists are too short, or bounds have done the dearest part already."""
+        bounds, n = self.asked.bounds, float(self.asked.distances.n)
+        if bounds is None or bounds.is_prepared:
+            return bounds is not None
+        many = n >= FEWEST_BOUNDED and self.too_short.size > MANY_SHORT * n and 0.5 * n * n * TEST_COST < DEAR_BOUNDS
+        return many and 0.5 * n * n * bounds.work(self._pair_limits(self._limits(BOUNDS_SLACK))) < DEAR_BOUNDS
+
+    @property
+    def is_scan(self) -> bool:
+        """Whether it goes over all samples, and is better made once, for λ that are right."""
+        return self.way in ("scan", "bounds")
 
     def grow(self) -> Support | None:
-        """The larger support; None if a scan found too many pairs."""
-        return self._scan() if self.way == "scan" else self._extend()
+        """The larger support; None if too many pairs may have weight."""
+        return self._scan() if self.is_scan else self._extend()
 
     def _extend(self):
         """Longer lists, from the neighbours of neighbours, cut where the certificate needs no more, with some slack."""
@@ -136,14 +159,14 @@ class Growth:
         """
         support, threads = self.support, self.asked.threads
         slack = LOOK_SLACK if support.local_scale is not None and support.scanned is None else SCAN_SLACK
-        slack = slack if self.asked.bounds is None else PROOF_SLACK
-        scanned, limits = np.zeros(self.lam.size, np.bool_), slack * np.maximum(self.lam, 0.0) / (2.0 * self.theta)
+        slack = BOUNDS_SLACK if self.way == "bounds" else slack
+        scanned, limits = np.zeros(self.lam.size, np.bool_), self._limits(slack)
         if support.scanned is not None and support.scan_limits is not None:
             scanned, before = support.scanned.copy(), support.scan_limits.copy()
             before[self.failing] = np.maximum(before, limits)[self.failing]
             limits = before
-        if self.asked.bounds is not None:
-            found = self._bounded_pairs(self.asked.bounds, scanned, limits)
+        if self.way == "bounds":
+            found = self._bounded_pairs(scanned, limits)
         elif support.local_scale is None:
             found = self._near_pairs(scanned, limits)
         else:
@@ -181,13 +204,40 @@ class Growth:
             look(looking, limits, local_scale, most, threads=threads),
         )
 
-    def _bounded_pairs(self, bounds, scanned, limits):
-        """All pairs that may have weight, of nodes that fail; all of them are marked `scanned`."""
-        local_scale = np.ones(limits.size) if self.support.local_scale is None else self.support.local_scale
-        nodes = None if self.failing.size == limits.size else self.failing
-        scanned[:] = True
-        found = bounds.near_pairs(Limits(limits, limits, local_scale), lambda *pairs: pairs, nodes)
-        return None if sum(pairs[0].size for pairs in found) > self._most_pairs() else found
+    def _limits(self, slack):
+        """Up to which squared distances the nodes are compared with others."""
+        return slack * np.maximum(self.lam, 0.0) / (2.0 * self.theta)
+
+    def _pair_limits(self, limits) -> Limits:
+        scale = self.support.local_scale
+        return Limits(limits, limits, np.ones(limits.size) if scale is None else scale)
+
+    def _bounded_pairs(self, scanned, limits):
+        """All pairs that may have weight, of nodes that fail, or None if they are too many. Marks the `scanned` in place."""
+        n, most, kept, bounds = limits.size, self._most_pairs(), 0, cast(Bounds, self.asked.bounds)
+        nodes = None if 2 * self.failing.size > n else self.failing  # each pair is found once, or at both of its ends
+        if self._expected_pairs(limits) > EXPECTED_SHARE * most:
+            return None
+
+        def take(*pairs):
+            nonlocal kept
+            kept += pairs[0].size
+            return pairs if kept <= most else tuple(part[:0] for part in pairs)  # so that memory is bounded
+
+        found = bounds.near_pairs(self._pair_limits(limits), take, nodes)
+        scanned[slice(None) if nodes is None else nodes] = True
+        return None if kept > most else found
+
+    def _expected_pairs(self, limits) -> float:
+        """About how many pairs bounds would find, from a few of the failing nodes.
+
+        Those of them that have most are left out: one hub would decide, and its pairs are counted at their other ends.
+        """
+        distances, scale, threads = self.asked.distances, self.support.local_scale, self.asked.threads
+        tried = self.failing[:: -(-self.failing.size // TRIED_NODES)]
+        i, _, _ = pairs_nearer_than(distances, tried, limits, scale, tried.size * distances.n + 1, threads=threads)
+        counts = np.sort(np.bincount(i, minlength=limits.size)[tried])
+        return 0.5 * float(counts[: -(-counts.size * 49 // 50)].mean()) * self.failing.size
 
     def _most_pairs(self):
         return max(MAX_PAIRS_PER_NODE * self.asked.distances.n, MAX_PAIRS)

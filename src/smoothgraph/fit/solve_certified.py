@@ -11,6 +11,7 @@ from smoothgraph.fit.search_theta import search_theta
 from smoothgraph.fit.state import Asked, Bridges, State, Support, mean_neighbors
 
 MAX_ROUNDS = 20  # rounds of growing the support
+RAISE, MAX_RAISES = 1.12, 12  # of θ, where too many pairs are found at once; and times that this is done
 COARSE_GAP = 1e-4  # gap of the solves while θ and the support still change: the degree is then right to about 0.1 %
 # Relative errors of the degree: 1 % is promised, and the last search ends below that. Before the support grows 1 % is enough.
 DEGREE_TOL, ROUGH_DEGREE_TOL = 0.006, 0.01
@@ -29,7 +30,7 @@ def solve_certified(
     """Solve at θ, or at the θ that gives the degree asked for; if a complete support is asked for, on one that is large enough.
 
     `start` is where an earlier call ended: its λ is the optimum, but for the nodes marked `changed`, if those are given.
-    Unless it `may_scan`, the support grows by longer lists only, and nodes that need a scan stay without a certificate.
+    Unless it `may_scan`, the support grows by longer lists and bounds only; nodes that need a scan stay without a certificate.
     """
     bridges = Bridges() if bridges is None else bridges
     gap, degree_tol = asked.tol, DEGREE_TOL
@@ -39,22 +40,30 @@ def solve_certified(
     problem, point, jump = search_theta(
         asked, support, theta, bridges=bridges, gap=gap, degree_tol=degree_tol, start=point, changed=changed
     )
-    extensions, exhausted = 0, False
+    extensions, exhausted, raises, is_raised = 0, False, 0, False
     for _ in range(MAX_ROUNDS):
         failing = failing_nodes(support, point.form.theta, point.lam)
         _tell(asked, problem, point, bridges, failing)
         growth = None
         if asked.complete and failing.size and not exhausted:
             growth = Growth(asked, support, failing, point.form.theta, point.lam, extensions)
-        if growth is not None and (growth.way != "scan" or (may_scan and gap <= asked.tol)):  # a scan is for λ that are right
+        waits = growth is not None and growth.is_scan and (gap > asked.tol or (growth.way == "scan" and not may_scan))
+        if growth is not None and not waits:  # a scan waits for λ that are right
             grown = None if growth.way is None else growth.grow()
+            if grown is None and growth.way == "bounds" and raises < MAX_RAISES:
+                problem, point = _at_larger_theta(asked, support, problem, point, bridges, gap)
+                raises, is_raised = raises + 1, True
+                continue
             exhausted, extensions = grown is None, extensions + (growth.way == "extend")
             before, support = support.edges.indptr, grown or support
-            problem = asked.problem(support, problem.theta, bridges)
-            point = point.on(problem)
-            changed = _newly_weighted(before, point, asked)
-            if not changed.any():  # the solution stands, and may be certified now
-                continue
+            problem = asked.problem(support, problem.theta if asked.degree is not None else theta, bridges)
+            if is_raised:
+                changed, is_raised = None, False
+            else:
+                point = point.on(problem)
+                changed = _newly_weighted(before, point, asked)
+                if not changed.any():  # the solution stands, and may be certified now
+                    continue
         elif gap <= asked.tol:
             break
         else:  # θ may move once more, so lists may be extended once more
@@ -65,6 +74,16 @@ def solve_certified(
     else:
         failing = failing_nodes(support, point.form.theta, point.lam)
     return State(problem, point, support, bridges, failing, jump)
+
+
+def _at_larger_theta(asked, support, problem, point, bridges, gap):
+    """The problem and its optimum at a larger θ, where fewer pairs have weight.
+
+    While most of the pairs that have weight in the end are not in the support, λ is too large, and gives weight to far more.
+    What is let in at a larger θ makes λ smaller; then there are fewer pairs to let in at the θ that is asked for.
+    """
+    problem = asked.problem(support, RAISE * problem.theta, bridges)
+    return problem, asked.solver.ascend(problem, gap, asked.max_iter, point)
 
 
 def _newly_weighted(before, point, asked):

@@ -68,8 +68,8 @@ class Asked:
 
     `is_exact` says that the lists of the support are exact. `degree` is the wanted mean number of neighbours; None keeps θ.
     `theta_range` is where a search for θ may go: no θ beyond it gives another graph.
-    `complete` asks for a support that is proven to be large enough. With `bounds` the proof does not rest on lists. `say` takes
-    a line about the progress.
+    `complete` asks for a support that is proven to be large enough; for a `proof` nothing is taken from lists. `bounds` find
+    all pairs of samples that are near; None if the samples have none. `say` takes a line about the progress.
     """
 
     model: Any
@@ -80,6 +80,7 @@ class Asked:
     degree: float | None = None
     theta_range: tuple[float, float] = (1e-300, 1e300)
     complete: bool = True
+    proof: bool = False
     bounds: Bounds | None = None
     tol: float = 1e-6
     max_iter: int = 1000

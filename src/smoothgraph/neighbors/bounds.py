@@ -65,26 +65,28 @@ class Limits(NamedTuple):
 
 
 class Bounds:
-    """The short rows of points, in cells, made when they are first needed.
+    """The short rows of points, in cells, made when they are first needed, for the limits that are then asked for."""
 
-    Limits like those given here, of the nodes `tried` (some that are drawn if it is None), are what the number of directions is
-    chosen for. `work` is about the number of multiplications per pair that it leaves, not counting what cells rule out.
-    """
-
-    def __init__(
-        self,
-        distances: Points,
-        limits: Limits,
-        tried: np.ndarray | None = None,
-        *,
-        cell_size: int = CELL_SIZE,
-        threads: Threads,
-    ):
+    def __init__(self, distances: Points, *, cell_size: int = CELL_SIZE, threads: Threads):
         self.distances, self.threads = distances, threads
         self.cell_size = max(cell_size, distances.n // LARGEST_COUNT)
         self.middle = np.asarray(distances.middle, np.float64)
-        self.directions, self.work = self._best_directions(limits, tried)
-        self._is_prepared = False
+        self._directions: np.ndarray | None = None
+        self._work = np.inf
+        self.is_prepared = False
+
+    def work(self, limits: Limits, tried: np.ndarray | None = None) -> float:
+        """About the number of multiplications per pair, not counting what cells rule out.
+
+        The first call chooses the number of directions, for the limits of the nodes `tried`, or of some that are drawn.
+        """
+        if self._directions is None:
+            self._directions, self._work = self._best_directions(limits, tried)
+        return self._work
+
+    @property
+    def _n_directions(self) -> int:
+        return self._directions.shape[1]  # type: ignore[union-attr]
 
     def number(self, numbering: Numbering) -> None:
         """Nodes have these numbers from now on."""
@@ -111,6 +113,7 @@ class Bounds:
 
     def _prepare(self, limits: Limits) -> None:
         """Make the short rows and the cells, in a type that is wide enough for limits like these."""
+        self.work(limits)
         self._choose_units(limits)
         cells = self._cells()
         self.row_at, self.ptr = cells.members, cells.ptr.astype(np.int64)
@@ -120,7 +123,7 @@ class Bounds:
     def _cells(self) -> Cells:
         """Cells of short rows, which are rounded here: those that count from the centres of cells are made anew."""
         distances, threads = self.distances, self.threads
-        short = np.empty((distances.n, self.directions.shape[1] + 1), self.kind)
+        short = np.empty((distances.n, self._n_directions + 1), self.kind)
 
         def shorten(rows):
             short[rows] = self._short_rows(distances.X[rows])
@@ -131,7 +134,7 @@ class Bounds:
 
     def _short_rows(self, X):
         """The short rows of rows of X, in the unit of lengths and in float64."""
-        return _shortened(X.astype(np.float64) - self.middle, self.directions) * self.length
+        return _shortened(X.astype(np.float64) - self.middle, self._directions) * self.length
 
     def _choose_units(self, limits):
         """Factors of lengths and scales that bring all numbers near 1, and the type that holds them."""
@@ -145,7 +148,7 @@ class Bounds:
 
     def _count_from_centres(self):
         """The rows (x, 1, ‖x‖²·keep − extra, ·, ·) in the order of cells, x counted from the centre of its cell."""
-        count, p, u = self.ptr.size - 1, self.directions.shape[1] + 1, float(np.finfo(self.kind).eps)
+        count, p, u = self.ptr.size - 1, self._n_directions + 1, float(np.finfo(self.kind).eps)
         v = (self.distances.n_features + 16) * 2.0**-52
         self.centres, radius = np.zeros((count, p), self.kind), np.zeros(count)
         self.columns = np.empty((self.distances.n, p + 4), self.kind)
@@ -196,9 +199,9 @@ class Bounds:
         Without `nodes` a pair is found once, at either of its ends: `own` and `partner` of a node must then be the same. With
         them it is found at each of its ends in `nodes`. `take` is called in the threads.
         """
-        if not self._is_prepared:
+        if not self.is_prepared:
             self._prepare(limits)
-            self._is_prepared = True
+            self.is_prepared = True
         half, at, p = nodes is None, self.distances.numbering.nodes(self.distances.n)[self.row_at], self.centres.shape[1]
         wanted = np.full(at.size, True) if half else np.isin(at, nodes)
         own, partner, scale = (np.asarray(values, np.float64)[at] for values in limits)

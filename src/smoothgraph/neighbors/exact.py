@@ -34,8 +34,8 @@ def search_exact(distances: Distances, k: int, *, threads: Threads) -> NeighborL
     """The k nearest others of every sample, proven."""
     if distances.n >= FEWEST_BOUNDED and distances.has_bounds:
         distances = cast(Points, distances)
-        bounds = _bounds(distances, k, threads)
-        if bounds.work < WORTH * (distances.n_features + BRUTE_COST):
+        bounds = Bounds(distances, threads=threads)
+        if bounds.work(*_some_limits(distances, k, threads)) < WORTH * (distances.n_features + BRUTE_COST):
             found = proven_lists(quick_lists(distances, k, threads=threads), bounds, k)
             return replace(found, name=NAME, exact=True, recall=1.0)
     return brute_force(distances, k, threads=threads)
@@ -47,12 +47,12 @@ def brute_force(distances: Distances, k: int, *, threads: Threads) -> NeighborLi
     return NeighborLists(lists, z, NAME, exact=True, recall=1.0)
 
 
-def _bounds(distances: Points, k, threads) -> Bounds:
-    """Bounds for the k-th distances, as far as a few rows tell these."""
+def _some_limits(distances: Points, k, threads) -> tuple[Limits, np.ndarray]:
+    """The k-th distances of a few nodes as limits, and these nodes."""
     sample = RecallSample(distances, k, threads=threads)
     kth = np.zeros(distances.n)
     kth[sample.nodes] = sample.true[:, -1]
-    return Bounds(distances, Limits.of_rows(kth), sample.nodes, threads=threads)
+    return Limits.of_rows(kth), sample.nodes
 
 
 def proven_lists(found: NeighborLists, bounds: Bounds, k: int) -> NeighborLists:
@@ -71,8 +71,7 @@ def proven_lists(found: NeighborLists, bounds: Bounds, k: int) -> NeighborLists:
 
 def proof_of(found: NeighborLists, distances: Points, k: int, *, threads: Threads) -> tuple[NeighborLists, Bounds]:
     """Lists of which the first k entries are right for certain, and the bounds that prove it, for further proofs."""
-    own = np.where(np.isfinite(found.distances[:, k - 1]), found.distances[:, k - 1], 0.0).astype(np.float64)
-    bounds = Bounds(distances.numbered(found.numbering), Limits.of_rows(own), threads=threads)
+    bounds = Bounds(distances.numbered(found.numbering), threads=threads)
     return proven_lists(found, bounds, k), bounds
 
 
