@@ -170,7 +170,7 @@ def test_a_range_of_rows_is_part_of_all_rows(rng, cuts):
 
 
 def test_paths_of_two_edges_do_not_go_through_all_edges_of_a_hub():
-    """A star, whose leaves are also a ring: a leaf finds its neighbours, and some of all that have the hub in common with it."""
+    """A star, whose leaves are also a ring: a leaf finds its neighbours, and some of those with the same hub."""
     n, most = 5000, 4096
     leaf = np.arange(1, n)
     i, j = np.concatenate([np.zeros(n - 1, int), leaf]), np.concatenate([leaf, np.roll(leaf, 1)])
