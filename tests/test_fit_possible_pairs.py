@@ -97,15 +97,18 @@ def scaled_cloud(rng, n=300, k=12):
     return X, support, scale, scale**2 * support.edges.reach / rng.uniform(0.7, 2.0, size=n)
 
 
-@pytest.mark.parametrize("is_exact", [True, False])
-def test_one_look_certifies_all_nodes(rng, is_exact):
+@pytest.mark.parametrize(("is_exact", "look_cost"), [(True, 0.0), (True, np.inf), (False, 0.0)])
+def test_one_look_certifies_all_nodes(rng, monkeypatch, is_exact, look_cost):
+    """With exact lists all nodes that fail are scanned where that is cheaper than a look."""
+    monkeypatch.setattr(certify, "LOOK_COST", look_cost)
     X, support, scale, lam = scaled_cloud(rng)
     failing = failing_nodes(support, 1.0, lam)
     assert near_pairs(X, support.edges, lam / 2.0, scale), "the test needs a support that is too small"
     growth = Growth(asked_for(X, is_exact=is_exact), support, failing, 1.0, lam, 0)
     assert 0 < growth.too_short.size < failing.size
     grown = growth.grow()
-    assert grown.scanned.all()
+    assert grown.scanned[failing].all()
+    assert grown.scanned.all() == (look_cost == 0.0)
     assert not failing_nodes(grown, 1.0, lam).size
     missed = near_pairs(X, grown.edges, lam / 2.0, scale)
     assert not missed if is_exact else len(missed) < 3  # a few are farther away than the neighbours of neighbours

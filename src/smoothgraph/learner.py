@@ -66,8 +66,7 @@ class GraphLearner(TransformerMixin, BaseEstimator):
     complete : bool, default True
         Give nodes that need it more neighbours until the graph is the optimum over all pairs of samples (with approximate
         lists: as far as these are right). There are limits: 20 rounds; 50 new pairs per node or ten million in all, in one
-        round; and with approximate lists 16 times the first length, and some seconds of comparing nodes with every sample, or
-        ten seconds of two cores where bounds rule pairs out for certain.
+        round; and with approximate lists 16 times the first length, and about ten seconds of comparing with all samples.
         The models "hard" and "soft" look at all pairs up to 10,000 samples; beyond that no node is certified.
     proof : bool, default False
         Prove the certificate over all pairs also where lists are not exact: bounds rule out, for certain, that any other pair

@@ -36,7 +36,7 @@ from typing import cast
 import numpy as np
 
 from smoothgraph._kernels import lists
-from smoothgraph.fit.possible_pairs import possible_pairs
+from smoothgraph.fit.possible_pairs import count_of_pairs, possible_pairs
 from smoothgraph.fit.state import Asked, Support
 from smoothgraph.neighbors.bounds import TEST_COST, Bounds, Limits
 from smoothgraph.neighbors.lists import keep_nearest, reach
@@ -56,9 +56,10 @@ CHEAP_SCAN, DEAR_SCAN = 6e10, 2e11
 # miss most there. So many they are at most, which takes a second or two at a million, and this share of all.
 MAX_OUTLIERS, OUTLIER_SHARE = 1500, 0.02
 MAX_PAIRS_PER_NODE, MAX_PAIRS = 50, 10_000_000  # a scan that finds more than both gives up: n copies have n² pairs with weight
-# Bounds are used where more than this share of all lists is too short, there are so many samples, and it takes so many
-# multiplications at most, about ten seconds of two cores: 130,000 samples in 100 dimensions.
-MANY_SHORT, FEWEST_BOUNDED, DEAR_BOUNDS = 0.25, 20_000, 1e12
+# There are bounds from so many samples on. With approximate lists they are used where more than this share of the lists is too
+# short, and they take so many multiplications at most, about ten seconds of two cores: 130,000 samples in 100 dimensions.
+FEWEST_BOUNDED, MANY_SHORT, DEAR_BOUNDS = 20_000, 0.25, 1e12
+LOOK_COST = 600.0  # what a pair of nodes costs in a look at all nodes for possible pairs, in multiplications
 # Nodes by which the number of pairs that bounds would find is told before, and the share of the limit that it may be.
 TRIED_NODES, EXPECTED_SHARE = 256, 0.7
 # With locality, lists of a smaller θ·local_scale²·reach/λ are too short for a node to look for possible pairs only. A longer
@@ -104,24 +105,41 @@ class Growth:
         self.extensions = extensions
         n = asked.distances.n
         extendable = extensions < MAX_EXTENSIONS and support.width < n - 1
-        work = float(self.too_short.size) * n * (asked.distances.n_features + 60)
+        self.scan_of_one = float(n) * (asked.distances.n_features + 60)  # multiplications
+        work = self.too_short.size * self.scan_of_one
         self.affordable = asked.is_exact or work <= (CHEAP_SCAN if extendable else DEAR_SCAN) * max(1.0, n / 1e6)
         self.outliers = failing[:0] if asked.is_exact or support.scanned is not None else _outliers(lam)
         others_look = support.local_scale is not None and failing.size > self.too_short.size
-        if asked.proof or self._bounds_pay():
+        if asked.proof or self._bounds_pay(work):
             self.way: str | None = "bounds"
         elif self.affordable:
             self.way = "scan"
         else:
             self.way = "extend" if extendable else "scan" if others_look else None
 
-    def _bounds_pay(self) -> bool:
-        """Whether bounds are the best way: most lists are too short, or bounds have done the dearest part already."""
+    def _bounds_pay(self, work: float) -> bool:
+        """Whether bounds are the best way, where the scan of nodes with short lists is so much work.
+
+        Once they are prepared, they are.
+        """
         bounds, n = self.asked.bounds, float(self.asked.distances.n)
         if bounds is None or bounds.is_prepared:
             return bounds is not None
-        many = n >= FEWEST_BOUNDED and self.too_short.size > MANY_SHORT * n and 0.5 * n * n * TEST_COST < DEAR_BOUNDS
-        return many and 0.5 * n * n * bounds.work(self._pair_limits(self._limits(BOUNDS_SLACK))) < DEAR_BOUNDS
+        if n < FEWEST_BOUNDED or not (self.asked.is_exact or self.too_short.size > MANY_SHORT * n):
+            return False
+        most = work + self._look_work(self._limits(LOOK_SLACK)) if self.asked.is_exact else DEAR_BOUNDS
+        pairs = min(0.5 * n, self.failing.size) * n
+        return pairs * TEST_COST < most and pairs * bounds.work(self._pair_limits(self._limits(BOUNDS_SLACK))) < most
+
+    def _look_work(self, limits) -> float:
+        """What it takes to look at all nodes for possible pairs, or to scan the nodes that would look, if that is less."""
+        scale, others = self.support.local_scale, self.failing.size - self.too_short.size
+        if scale is None or not others:
+            return 0.0
+        looks = np.arange(limits.size) if self.support.scanned is None else np.setdiff1d(self.failing, self.too_short)
+        if self.support.scanned is not None:
+            return looks.size * self.scan_of_one
+        return min(LOOK_COST * count_of_pairs(self.support.edges, looks, limits, scale), others * self.scan_of_one)
 
     @property
     def is_scan(self) -> bool:
@@ -165,6 +183,9 @@ class Growth:
             scanned, before = support.scanned.copy(), support.scan_limits.copy()
             before[self.failing] = np.maximum(before, limits)[self.failing]
             limits = before
+        is_large = self.way == "bounds" or self.too_short.size > max(MANY_SHORT * limits.size, TRIED_NODES)
+        if is_large and self._expected_pairs(limits) > EXPECTED_SHARE * self._most_pairs():
+            return None
         if self.way == "bounds":
             found = self._bounded_pairs(scanned, limits)
         elif support.local_scale is None:
@@ -187,9 +208,14 @@ class Growth:
     def _local_pairs(self, scanned, limits):
         """The same with locality: pairs of nodes with short lists and any sample, and possible pairs of the other nodes.
 
-        All of these look at first, later those that fail. Nodes with short lists look too where no scan is affordable.
+        All of these look at first, later those that fail. Nodes with short lists look too where no scan is affordable. With
+        exact lists a look goes over all nodes, and all nodes that fail are scanned where that is less work.
         """
         distances, support, threads, most = self.asked.distances, self.support, self.asked.threads, self._most_pairs()
+        others = self.failing.size - self.too_short.size
+        if self.asked.is_exact and self._look_work(limits) >= others * self.scan_of_one:
+            scanned[self.failing] = True
+            return (pairs_nearer_than(distances, self.failing, limits, support.local_scale, most, threads=threads),)
         compared = np.union1d(self.too_short if self.affordable else self.too_short[:0], self.outliers)
         looks = np.full(distances.n, support.scanned is None)
         looks[self.failing] = True
@@ -214,10 +240,9 @@ class Growth:
 
     def _bounded_pairs(self, scanned, limits):
         """All pairs that may have weight, of nodes that fail, or None if they are too many. Marks the `scanned` in place."""
-        n, most, kept, bounds = limits.size, self._most_pairs(), 0, cast(Bounds, self.asked.bounds)
-        nodes = None if 2 * self.failing.size > n else self.failing  # each pair is found once, or at both of its ends
-        if self._expected_pairs(limits) > EXPECTED_SHARE * most:
-            return None
+        most, kept, bounds = self._most_pairs(), 0, cast(Bounds, self.asked.bounds)
+        every = 2 * self.failing.size > limits.size
+        nodes = None if every else self.failing  # each pair is found once, or at both of its ends
 
         def take(*pairs):
             nonlocal kept
@@ -225,11 +250,11 @@ class Growth:
             return pairs if kept <= most else tuple(part[:0] for part in pairs)  # so that memory is bounded
 
         found = bounds.near_pairs(self._pair_limits(limits), take, nodes)
-        scanned[slice(None) if nodes is None else nodes] = True
+        scanned[slice(None) if every else self.failing] = True
         return None if kept > most else found
 
     def _expected_pairs(self, limits) -> float:
-        """About how many pairs bounds would find, from a few of the failing nodes.
+        """About how many pairs of failing nodes may have weight, from a few of these nodes.
 
         Those of them that have most are left out: one hub would decide, and its pairs are counted at their other ends.
         """

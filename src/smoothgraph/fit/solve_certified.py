@@ -50,7 +50,7 @@ def solve_certified(
         waits = growth is not None and growth.is_scan and (gap > asked.tol or (growth.way == "scan" and not may_scan))
         if growth is not None and not waits:  # a scan waits for λ that are right
             grown = None if growth.way is None else growth.grow()
-            if grown is None and growth.way == "bounds" and raises < MAX_RAISES:
+            if grown is None and growth.is_scan and raises < MAX_RAISES:
                 problem, point = _at_larger_theta(asked, support, problem, point, bridges, gap)
                 raises, is_raised = raises + 1, True
                 continue
