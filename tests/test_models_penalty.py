@@ -121,6 +121,20 @@ def test_its_rows_for_new_samples_are_those_of_the_log_model(rng):
     assert relative_l1(own.transform(new), default.transform(new)) < 1e-4
 
 
+@pytest.mark.parametrize("far", [1e3, 1e5, 1e7])
+def test_a_far_new_sample_has_a_weight_with_all_its_digits(far):
+    """Its λ is nearly the cost of its nearest neighbour: half the difference, the weight, would be rounding and nothing else.
+
+    Its one edge solves 4w = 1/w − a.
+    """
+    X = np.linspace(0.0, 1.0, 30)[:, None]
+    learner = GraphLearner(3, model=Penalty(hub_phi, hub_degree), theta=20.0, locality=0.0, connect=False).fit(X)
+    row = learner.transform(np.array([[far]])).toarray()[0]
+    a = 2.0 * 20.0 * (far - 1.0) ** 2 - learner.solution_.dual[-1]
+    assert np.flatnonzero(row).tolist() == [29]
+    assert row[-1] == pytest.approx(2.0 / (a + np.sqrt(a**2 + 16.0)), rel=1e-12, abs=0.0)
+
+
 def test_it_is_cloned_and_pickled(rng):
     X = blobs(100, 3, rng)
     learner = clone(GraphLearner(5, model=Penalty(hub_phi, hub_degree))).fit(X)

@@ -3,6 +3,7 @@
 The judge of problems is itself judged by CVXPY and by graphs that were tampered with.
 """
 
+import dataclasses
 import json
 
 import numpy as np
@@ -12,6 +13,7 @@ import scipy.sparse as sp
 import smoothgraph
 from cvx import all_pairs, solve_l2_model, solve_log_model
 from smoothgraph import io, uses
+from smoothgraph.reference.daitch import kkt_residual
 from torture import arrays, driver, files, formats, judge, kills, malformed, mutations, problems, refits, report, seeds
 from torture.kinds import KINDS, FaultError
 from torture.worker import Workers, checked
@@ -131,6 +133,29 @@ def test_a_graph_that_was_tampered_with_is_found(rng):
     other.n_components_ += 1
     with pytest.raises(FaultError, match="n_components_"):
         problems.judged(case, other, warned)
+
+
+@pytest.mark.parametrize("model", [{"name": "hard"}, {"name": "soft", "mu": 2.0}])
+def test_a_graph_of_daitch_that_was_tampered_with_is_found(rng, model):
+    """By its residual where it ended for that, else by CVXPY; and a gap that is said too small is found, however it ended."""
+    case = {"X": rng.normal(size=(12, 2)).tolist(), "model": model, "dtype": "float64", "form": "points"}
+    case |= {"sparse": False, "also": "none", "parameters": {"n_neighbors": 4}}
+    learner, warned = problems.fit(case)
+    assert problems.judged(case, learner, warned)["gap of Daitch's models"] <= 1e-3
+    learner.graph_ = 1.1 * learner.graph_
+    with pytest.raises(FaultError, match=r"CVXPY finds|KKT residual"):
+        problems.judged(case, learner, warned)
+    learner.solution_ = dataclasses.replace(learner.solution_, gap=0.0)
+    with pytest.raises(FaultError, match="CVXPY finds"):
+        problems.judged(case, learner, warned)
+
+
+@pytest.mark.parametrize("mu", [None, 3.0])
+def test_the_residual_of_daitch_is_that_of_its_definition(rng, mu):
+    X, lam = rng.normal(size=(9, 3)), rng.random(9)
+    i, j, _ = all_pairs(X)
+    w = rng.random(i.size) * (rng.random(i.size) < 0.5)
+    assert judge.daitch_residual(X, _matrix(i, j, w, 9), lam, mu) == pytest.approx(kkt_residual(w, lam, i, j, X, mu))
 
 
 def test_the_checks_of_files_see_what_is_wrong():

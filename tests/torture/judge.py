@@ -58,16 +58,27 @@ def samples_of(X: np.ndarray, metric: str, is_float32: bool) -> Samples:
         z = np.where(allowed, X, 0.0)
         return Samples(z, 8.0 * unit * z, allowed)
     if metric == "cosine":
-        X = X / np.abs(X).max(axis=1, keepdims=True)
-        X = X / np.sqrt((X**2).sum(axis=1, keepdims=True))
+        X = unit_rows(X)
     z = ((X[:, None] - X[None]) ** 2).sum(axis=2)
     error = unit * (d + 64) * z
     if metric == "cosine":
-        # A row is off by (d/2 + 4)·unit in length, which its norm, a sum of d squares, and the division leave, and by 2·unit in
-        # the rounding of its coordinates. So the distance of two rows is off by twice that.
-        off = (d + 12) * unit
+        off = apart_error(d, unit)
         error = error + 2.0 * off * np.sqrt(z) + off**2
     return Samples(z, error, others)
+
+
+def unit_rows(X: np.ndarray) -> np.ndarray:
+    X = X / np.abs(X).max(axis=1, keepdims=True)
+    return X / np.sqrt((X**2).sum(axis=1, keepdims=True))
+
+
+def apart_error(d: int, unit: float) -> float:
+    """How much the distance of two rows of length 1 is off.
+
+    A row is off by (d/2 + 4)·unit in length, which its norm, a sum of d squares, and the division leave, and by 2·unit in the
+    rounding of its coordinates. So the distance of two rows is off by twice that.
+    """
+    return (d + 12) * unit
 
 
 def scales_of(samples: Samples, k: int, locality: float, length: int) -> np.ndarray:
@@ -204,6 +215,26 @@ def daitch_gap(X: np.ndarray, W: np.ndarray, lam: np.ndarray, mu: float | None) 
     z_mean = float((X**2).sum()) / len(X)
     unit = max(P, 1e-9 * z_mean * len(X))
     return (P - best) / unit if unit > 0.0 else 0.0, P  # all samples are equal: any graph is the optimum
+
+
+def daitch_residual(X: np.ndarray, W: np.ndarray, lam: np.ndarray, mu: float | None) -> float:
+    """The largest change of a weight, or of a degree, that the conditions of Daitch's models ask for, over all pairs.
+
+    With rᵢⱼ = 2(xᵢ − xⱼ)·(yᵢ − yⱼ) − λᵢ − λⱼ and Y = LX it is the largest of |min(wᵢⱼ, rᵢⱼ/(4zᵢⱼ + λᵢ + λⱼ))| and of
+    |min(dᵢ − 1 + λᵢ/2μ, λᵢ/λ̄)|. Differences of samples, so that near ones have their digits where others are far.
+    """
+    i, j = np.triu_indices(len(X), 1)
+    apart, flow = X[i] - X[j], W[i, j][:, None] * (X[i] - X[j])
+    Y = np.zeros_like(X)
+    np.add.at(Y, i, flow)
+    np.subtract.at(Y, j, flow)
+    ends, d = lam[i] + lam[j], W.sum(axis=1)
+    excess = 2.0 * (apart * (Y[i] - Y[j])).sum(axis=1) - ends
+    scale = 4.0 * (apart**2).sum(axis=1) + ends
+    wish = np.divide(excess, scale, out=np.zeros_like(excess), where=scale > 0.0)
+    spare = d - 1.0 + (0.0 if mu is None else lam / (2.0 * mu))
+    scaled = lam / lam.mean() if lam.any() else lam
+    return float(max(np.abs(np.minimum(W[i, j], wish)).max(), np.abs(np.minimum(spare, scaled)).max()))
 
 
 def check_nearest(W: np.ndarray, samples: Samples, k: int, weighting: str, mutual: bool, sigma: float | None) -> None:

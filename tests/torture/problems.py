@@ -223,14 +223,24 @@ def prior_of(case, learner, first):
 
 
 def _judged_daitch(case, learner, W, first) -> dict:
-    X = points(case)[first]
-    if case["parameters"].get("metric") == "cosine":
-        X = X / np.sqrt((X**2).sum(axis=1, keepdims=True))
-    inner, mu = W[np.ix_(first, first)] / learner.scale_, case["model"].get("mu")
-    X = X / np.abs(X - X.mean(axis=0)).max() if mu is None else X
-    gap, P = judge.daitch_gap(X, inner, np.asarray(learner.solution_.dual, np.float64), mu)
+    X, is_cosine = points(case)[first], case["parameters"].get("metric") == "cosine"
+    X = judge.unit_rows(X) if is_cosine else X
+    inner, mu, lam = W[np.ix_(first, first)] / learner.scale_, case["model"].get("mu"), np.asarray(learner.solution_.dual)
+    scaled = X / np.abs(X - X.mean(axis=0)).max() if mu is None else X
+    gap, P = judge.daitch_gap(scaled, inner, lam.astype(np.float64), mu)
     if not claims_optimum(learner) or gap <= 1e-3 or len(X) > 25 or is_float32(case):
         return {"gap of Daitch's models": gap} if claims_optimum(learner) and gap <= 1e-3 else {}
+    said, tol = learner.solution_.gap, case["parameters"].get("tol", 1e-6)
+    if said > tol and not is_cosine:  # then it ended because the residual was small; one of unit rows is rounding where z is
+        residual = judge.daitch_residual(X, inner, lam * learner.distances_.z_unit, mu)
+        if residual > 10.0 * tol * (1 + 1e-3):
+            raise FaultError(f"the gap is {said:.1e} and the KKT residual {residual:.1e} with tol={tol:.0e}")
+    _check_daitch_against_cvxpy(scaled, inner, mu, P, said, is_cosine)
+    return {}
+
+
+def _check_daitch_against_cvxpy(X, W, mu, P, said, is_cosine) -> None:
+    """P is above the optimum of Clarabel by the gap that the learner says at most: a residual of 10·tol bounds no objective."""
     import cvxpy as cp
 
     from cvx import all_pairs, solve_daitch_model
@@ -240,11 +250,14 @@ def _judged_daitch(case, learner, W, first) -> dict:
     try:
         best = unit**2 * solve_daitch_model((X - X.mean(axis=0)) / unit, i, j, None if mu is None else mu / unit**2)[0]
     except cp.error.SolverError:  # Clarabel gives up, and proves nothing
-        return {}
-    slack = 1e-3 + 10.0 * case["parameters"].get("tol", 1e-6)  # the model also ends where the residual is 10·tol
-    if best * (1 + slack) + 1e-6 * unit**2 * len(X) < P:
-        raise FaultError(f"P is {P:.6g}, CVXPY finds {best:.6g}")
-    return {}
+        return
+    # Rows of length 1 are off by rounding, the learner's in another way than ours, and LX by that times the weights.
+    length = np.sqrt((X**2).sum(axis=1)).max()  # of the rows, in the unit of P
+    off = judge.apart_error(X.shape[1], np.finfo(np.float64).eps) * length * is_cosine
+    Y_off = off * float(np.sqrt((W.sum(axis=1) ** 2).sum()))
+    rounding = 2.0 * Y_off * np.sqrt(P) + Y_off**2
+    if best + (1e-3 + said) * P + 1e-6 * unit**2 * len(X) + rounding < P:
+        raise FaultError(f"P is {P:.6g}, CVXPY finds {best:.6g}, the learner says that the gap is {said:.1e}")
 
 
 # --- second looks ----------------------------------------------------------------------------------------------------------

@@ -7,6 +7,8 @@ import numpy as np
 
 from smoothgraph._kernels.decorators import compiled
 
+UNIT = 2.0**-53  # the relative rounding error of an operation in float64
+
 
 @compiled
 def edge_rows(i, j, n):
@@ -122,12 +124,67 @@ def descend_edges(chosen, i, j, z, X, r, t, w, Y, d, sweeps):
 
 
 @compiled
-def feasible_shares(indptr, indices, edge, slopes, lam):
-    """How much of λᵢ may stay: the least slopeₑ/(λᵢ + λⱼ) of its edges, at most 1. Negative where a slope is."""
-    shares = np.ones(lam.size)
-    for i in range(lam.size):
+def _least_slope(i, j, X, Y):
+    """(a, b, z): 2(xᵢ − xⱼ)·(yᵢ − yⱼ) + 2ε‖xᵢ − xⱼ‖² ≥ a + εb for any ε ≥ 0 however the sums round, z = ‖xᵢ − xⱼ‖².
+
+    A product of two differences is off by 3u of its size, u = 2⁻⁵³, a sum of d of them by (d − 1)u more of all sizes together;
+    5u are for the sum of the sizes, for taking off, and for whoever adds a and εb.
+    """
+    total, size, z = 0.0, 0.0, 0.0
+    for c in range(X.shape[1]):
+        x = X[i, c] - X[j, c]
+        product = x * (Y[i, c] - Y[j, c])
+        total += product
+        size += abs(product)
+        z += x * x
+    off = (X.shape[1] + 8) * UNIT
+    return 2.0 * (total - off * size), 2.0 * (1.0 - off) * z, z
+
+
+@compiled
+def _lower_shares(i, j, X, Y, lam, shifts, shares):
+    """`shares[i]`, one for each of the rising `shifts`, lowered to what the pair i, j allows."""
+    least, rise, _ = _least_slope(i, j, X, Y)
+    ends = lam[i] + lam[j]
+    for s in range(shifts.size):
+        slope = least + shifts[s] * rise
+        if slope >= ends:  # as it is for all larger shifts
+            break
+        if slope < shares[i, s] * ends:
+            shares[i, s] = slope / ends if ends > 0.0 else -1.0
+
+
+@compiled
+def feasible_shares(first, last, indptr, indices, X, Y, lam, shifts, shares):
+    """How much of λᵢ may stay at Y + εX, for each of the rising `shifts` ε: the least slope/(λᵢ + λⱼ) of its edges, at most 1.
+
+    It is negative where no λ ≥ 0 is feasible. What rounding may have added to a slope is taken off.
+    """
+    for i in range(first, last):
+        shares[i] = 1.0
         for s in range(indptr[i], indptr[i + 1]):
-            slope, ends = slopes[edge[s]], lam[i] + lam[indices[s]]
-            if slope < shares[i] * ends:
-                shares[i] = slope / ends if ends > 0.0 else -1.0
-    return shares
+            _lower_shares(i, indices[s], X, Y, lam, shifts, shares)
+
+
+@compiled
+def feasible_shares_of_all(first, last, X, Y, lam, shifts, shares):
+    """`feasible_shares` where all pairs are edges."""
+    for i in range(first, last):
+        shares[i] = 1.0
+        for j in range(lam.size):
+            if j != i:
+                _lower_shares(i, j, X, Y, lam, shifts, shares)
+
+
+@compiled
+def violations(first, last, X, Y, lam, excess, scale):
+    """λᵢ + λⱼ less the least slope that rounding leaves possible, and 4z + λᵢ + λⱼ, of rows `first` to `last` and all nodes.
+
+    Row i is row i − first of the results; a node with itself has −inf.
+    """
+    for i in range(first, last):
+        for j in range(lam.size):
+            least, _, z = _least_slope(i, j, X, Y)
+            ends = lam[i] + lam[j]
+            excess[i - first, j] = ends - least if j != i else -np.inf
+            scale[i - first, j] = 4.0 * z + ends

@@ -57,21 +57,21 @@ def primal_dual_values(first, last, form, w, lam, degree, energy, conjugate):
 
 
 @njit(error_model="numpy", fastmath=SUM_FREELY, nogil=True)  # not cached: it is compiled for the function given
-def _penalty_node(a, lam, given, degree):
-    """The λ that solves given + Σⱼ max(0, (λ − aⱼ)/2) = degree(λ), from the guess `lam`, by bisection."""
-    step, low, high = 1.0, lam, lam
-    while given + 0.5 * np.maximum(low - a, 0.0).sum() > degree(low):
+def _penalty_node(a, s, offset, given, degree):
+    """The s that solves given + Σⱼ max(0, (s − aⱼ)/2) = degree(offset + s), from the guess `s`, by bisection."""
+    step, low, high = 1.0, s, s
+    while given + 0.5 * np.maximum(low - a, 0.0).sum() > degree(offset + low):
         low -= step
         step *= 2.0
     step = 1.0
-    while given + 0.5 * np.maximum(high - a, 0.0).sum() < degree(high):
+    while given + 0.5 * np.maximum(high - a, 0.0).sum() < degree(offset + high):
         high += step
         step *= 2.0
     for _ in range(200):
         middle = 0.5 * (low + high)
         if middle <= low or middle >= high:
             break
-        if given + 0.5 * np.maximum(middle - a, 0.0).sum() < degree(middle):
+        if given + 0.5 * np.maximum(middle - a, 0.0).sum() < degree(offset + middle):
             low = middle
         else:
             high = middle
@@ -86,16 +86,20 @@ def penalty_sweep(form, given, lam, degree):
         a = np.empty(end - begin)
         for e in range(begin, end):
             a[e - begin] = 2.0 * form.theta * form.z[e] - lam[form.indices[e]]
-        lam[i] = _penalty_node(a, lam[i], given[i], degree)
+        lam[i] = _penalty_node(a, lam[i], 0.0, given[i], degree)
 
 
 @njit(error_model="numpy", fastmath=SUM_FREELY, nogil=True)  # not cached, for the same reason
 def penalty_rows(a, degree):
-    """λ of new nodes with costs a[r]."""
-    lam = np.empty(a.shape[0])
+    """λ and the weights max(0, (λ − a)/2) of new nodes; row r has costs a[r]."""
+    lam, w = np.empty(a.shape[0]), np.empty(a.shape)
     for r in range(a.shape[0]):
-        lam[r] = _penalty_node(a[r], 1.0, 0.0, degree)
-    return lam
+        offset = max(a[r].min(), 0.0)  # of a far sample all costs are large and weights small: count from the least
+        costs = a[r] - offset
+        s = _penalty_node(costs, 0.0, offset, 0.0, degree)
+        lam[r] = offset + s
+        w[r] = np.maximum(0.5 * (s - costs), 0.0)
+    return lam, w
 
 
 @njit(error_model="numpy", nogil=True)  # not cached, for the same reason

@@ -115,6 +115,6 @@ class PenaltyProblem:
 
 def new_rows(a: np.ndarray, threads: Threads, phi, degree):
     """λ and weights max(0, (λ − a)/2) of new nodes whose neighbours stay as they are: Σⱼ wⱼ = degree(λ)."""
-    lam = schemes.penalty_rows(a, degree)
+    lam, w = schemes.penalty_rows(a, degree)
     check_degrees(lam, phi, degree)
-    return lam, np.maximum(0.0, 0.5 * (lam[:, None] - a))
+    return lam, w

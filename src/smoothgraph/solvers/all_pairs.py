@@ -5,14 +5,15 @@ blocks, n²·d multiplications each time: this is for thousands of nodes, not fo
 """
 
 import time
-from functools import partial
 
 import numpy as np
 
+from smoothgraph._kernels import daitch as kernels
 from smoothgraph.edges import Edges
-from smoothgraph.parallel import Threads
+from smoothgraph.parallel import Threads, least_rows
 from smoothgraph.solvers.multipliers import (
     RESIDUAL_FACTOR,
+    SHIFTS,
     ZERO_OBJECTIVE,
     as_dense,
     check_parameters,
@@ -50,7 +51,7 @@ def solve_over_all_pairs(
         point, rounds = descend(edges, stiffness, inner_tol, max_iter - n_iter, *first_point(edges, w, lam))
         n_iter += rounds
         violated, worst = _violated(X, point, RESIDUAL_FACTOR * tol, threads)
-        dual = dual_objective(edges, point.w, point.Y, point.lam, stiffness, partial(_all_shares, X, point, threads))
+        dual = dual_objective(X, point.Y, point.lam, stiffness, _all_shares(X, point, threads))
         gap = (point.objective - dual) / max(point.objective, ZERO_OBJECTIVE * float(mean_distances(edges).sum()))
         point = point._replace(dual_objective=dual, gap=gap, residual=max(point.residual, worst))
         if point.converged(tol) or n_iter == max_iter:
@@ -65,40 +66,23 @@ def solve_over_all_pairs(
     return finish(edges, point, tol, n_iter, started), 0 if point.converged(tol) else violated
 
 
-def _tile(X, Y, rows):
-    """2(xᵢ − xⱼ)·(yᵢ − yⱼ) of the nodes in `rows` with all nodes, by matrix products."""
-    own = 2.0 * np.einsum("ij,ij->i", X, Y)
-    tile = np.hstack([X[rows], Y[rows]]) @ np.hstack([Y, X]).T
-    return own[rows, None] + own - 2.0 * tile
-
-
-def _all_shares(X, point, threads, eps):
-    """`feasible_shares` over all pairs. Products round: slopes down to −10⁻¹² of the largest terms count as 0."""
-    X = X - X.mean(axis=0)
-    Y, lam = point.Y + eps * X, point.lam
-    rounding = 1e-12 * float(np.max(np.einsum("ij,ij->i", X, X)) * np.max(np.einsum("ij,ij->i", Y, Y))) ** 0.5
-
-    def shares(rows):
-        slopes, ends = _tile(X, Y, rows), lam[rows, None] + lam
-        slopes[np.arange(len(slopes)), np.arange(rows.start, rows.start + len(slopes))] = np.inf
-        slopes[np.abs(slopes) < rounding] = 0.0
-        ratio = np.divide(slopes, ends, out=np.where(slopes < 0.0, -1.0, 1.0), where=ends > 0.0)
-        return np.minimum(ratio.min(axis=1), 1.0)
-
-    return np.concatenate(threads.map(shares, len(X)))
+def _all_shares(X, point, threads):
+    """`OneWay.shares` over all pairs."""
+    shares = np.empty((len(X), SHIFTS.size))
+    least = least_rows(X.size)  # a row is compared with all others
+    threads.rows(kernels.feasible_shares_of_all, len(X), X, point.Y, point.lam, SHIFTS, shares, least=least)
+    return shares
 
 
 def _violations(X, point, rows):
     """λᵢ + λⱼ less the slopes, and 4z + λᵢ + λⱼ, for `rows` and all nodes."""
-    ends = point.lam[rows, None] + point.lam
-    excess = ends - _tile(X, point.Y, rows)
-    excess[np.arange(len(excess)), np.arange(rows.start, rows.start + len(excess))] = -np.inf
-    return excess, 2.0 * np.maximum(_tile(X, X, rows), 0.0) + ends
+    excess, scale = np.empty((2, rows.stop - rows.start, len(X)))
+    kernels.violations(rows.start, rows.stop, X, point.Y, point.lam, excess, scale)
+    return excess, scale
 
 
 def _add_violated(X, allowed, point, least, threads):
     """The allowed edges and, for each node, the worst of the pairs that are violated by more than `least`."""
-    X = X - X.mean(axis=0)
     most = min(NEW_PAIRS, len(X))
 
     def worst(rows):
@@ -119,7 +103,6 @@ def _add_violated(X, allowed, point, least, threads):
 
 def _violated(X, point, least, threads):
     """(nodes with a pair that is violated by more than `least`, the largest violation), in units of 4z + λᵢ + λⱼ."""
-    X = X - X.mean(axis=0)
 
     def largest(rows):
         excess, scale = _violations(X, point, rows)

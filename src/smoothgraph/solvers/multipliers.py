@@ -30,7 +30,8 @@ MAX_STIFFNESS = 0.5  # rᵢ at most, in units of the mean squared distance of no
 KEPT_SWEEPS = 8  # pairs of sweeps before an extrapolation
 CHECK_EVERY = 5  # rounds before a look at the certificate
 RESIDUAL_FACTOR = 10.0  # the KKT residual that counts as converged, in units of `tol`
-SHIFTS = 0.0, *10.0 ** np.arange(-9.0, 0.1)  # multiples of X that are tried to make Y feasible for the dual
+SHIFTS = np.array([0.0, *10.0 ** np.arange(-9.0, 0.1)])  # multiples of X that are tried to make Y feasible for the dual, rising
+SHARE_OFF = 1.0 - 2.0**-50  # a share of λ is a quotient of a sum, and is multiplied: four roundings, of 2⁻⁵³ each
 ZERO_OBJECTIVE = 1e-12  # objective per node, in units of squared distances, that counts as 0
 MAX_DENSE_BYTES = 4e9  # a sparse X that is larger than this as an array is refused
 
@@ -56,6 +57,12 @@ class OneWay(NamedTuple):
 
     def ends(self, y):
         return kernels.end_sums(self.i, self.j, y)
+
+    def shares(self, Y, lam):
+        """(n, shifts): how much of λ the edges allow at Y + εX, for each of the `SHIFTS` ε."""
+        shares = np.empty((lam.size, SHIFTS.size))
+        kernels.feasible_shares(0, lam.size, self.rows[0], self.rows[1], self.X, Y, lam, SHIFTS, shares)
+        return shares
 
 
 class Point(NamedTuple):
@@ -219,9 +226,7 @@ def _certify(edges, w, lam, mu, scale):
         Y_low, low = _objective(edges, w, mu)
         raised, Y, objective = (w, Y_low, low) if low <= objective else (raised, Y, objective)
     w, slopes = raised, edges.slopes(Y)
-    dual = dual_objective(
-        edges, w, Y, lam, mu, lambda eps: kernels.feasible_shares(*edges.rows, slopes + 2.0 * eps * edges.z, lam)
-    )
+    dual = dual_objective(edges.X, Y, lam, mu, edges.shares(Y, lam))
     gap = (objective - dual) / max(objective, ZERO_OBJECTIVE * scale)
     return Point(w, lam, Y, objective, dual, gap, _residual(edges, w, lam, slopes, mu))
 
@@ -256,20 +261,20 @@ def _feasible(edges, w):
     return w / np.minimum(1.0, np.minimum(d[edges.i], d[edges.j]))
 
 
-def dual_objective(edges, w, Y, lam, mu, shares):
-    """D at the best of some points made feasible: Y + εX, λ lowered to the `shares` that the slopes allow, both times a number.
+def dual_objective(X, Y, lam, mu, shares):
+    """D at the best of some points made feasible: Y + εX, λ lowered to the `shares` that its slopes allow, both times a number.
 
-    A slope rises by 2εz. The best multiple s of (Y, λ) has D = (Σλ)²/4Q, Q = ‖Y‖² + Σλ²/4μ.
+    A slope rises by 2εz. The best multiple s of (Y, λ) has D = (Σλ)²/4Q, Q = ‖Y‖² + Σλ²/4μ. The point is proven: a slope that
+    is too small by 10⁻¹³ lifts D above P where weights are 10⁷, so the shares have what rounding may add taken off, and here
+    they lose what their own division and product may add. Y is not LX to the last digit, which D does not ask for.
     """
-    YY, XY = float(np.sum(Y * Y)), float(np.sum(w * edges.z))
-    XX = float(np.sum((edges.X - edges.X.mean(axis=0)) ** 2))  # adding the same to all rows of Y changes no slope
+    X = X - X.mean(axis=0)  # adding the same to all rows of Y changes no slope
     best = 0.0
-    for eps in SHIFTS:
-        share = shares(eps)
+    for eps, share in zip(SHIFTS, shares.T, strict=True):
         if share.min() < 0.0:
             continue
-        feasible = share * lam
-        Q = YY + 2.0 * eps * XY + eps**2 * XX + float(np.sum(feasible**2)) / (4.0 * mu)
+        feasible = SHARE_OFF * share * lam
+        Q = float(np.sum((Y + eps * X) ** 2)) + float(np.sum(feasible**2)) / (4.0 * mu)
         if Q > 0.0:
             best = max(best, float(np.sum(feasible)) ** 2 / (4.0 * Q))
     return best
