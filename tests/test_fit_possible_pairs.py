@@ -10,7 +10,7 @@ from cvx import all_pairs
 from smoothgraph.distances import distances_of
 from smoothgraph.fit import certify
 from smoothgraph.fit.certify import Growth, failing_nodes
-from smoothgraph.fit.possible_pairs import possible_pairs
+from smoothgraph.fit.possible_pairs import count_of_pairs, possible_pairs
 from smoothgraph.parallel import Threads
 
 THREADS = Threads()
@@ -126,3 +126,15 @@ def test_where_no_scan_is_affordable_lists_that_are_too_short_keep_failing(rng, 
     assert 0 < np.intersect1d(growth.too_short, growth.outliers).size < growth.too_short.size
     np.testing.assert_array_equal(left, np.setdiff1d(growth.too_short, growth.outliers))  # the farthest are scanned anyway
     assert Growth(asked_for(X, is_exact=False), grown, left, 1.0, lam, certify.MAX_EXTENSIONS).way is None
+
+
+def test_the_pairs_of_a_look_are_those_that_levels_do_not_rule_out(rng):
+    """Counted pair by pair, from the inequality that makes a pair harmless for the node that looks."""
+    _, support, scale, lam = scaled_cloud(rng, n=80)
+    limits = 0.5 * lam
+    level = scale**2 * support.edges.reach
+    ratio = level / (2.0 * limits)
+    apart = 0.5 * (np.sqrt(level / level[:, None]) + np.sqrt(level[:, None] / level))
+    counted = np.count_nonzero((ratio[:, None] < 1.0) | (apart > ratio[:, None] * (1.0 + 1e-12)))
+    assert 0 < counted < 80 * 80
+    assert count_of_pairs(support.edges, limits, scale) == counted

@@ -136,10 +136,9 @@ class Growth:
         scale, others = self.support.local_scale, self.failing.size - self.too_short.size
         if scale is None or not others:
             return 0.0
-        looks = np.arange(limits.size) if self.support.scanned is None else np.setdiff1d(self.failing, self.too_short)
-        if self.support.scanned is not None:
-            return looks.size * self.scan_of_one
-        return min(LOOK_COST * count_of_pairs(self.support.edges, looks, limits, scale), others * self.scan_of_one)
+        if self.support.scanned is not None:  # nodes that look alone look at every other node
+            return others * self.scan_of_one
+        return min(LOOK_COST * count_of_pairs(self.support.edges, limits, scale), others * self.scan_of_one)
 
     @property
     def is_scan(self) -> bool:

@@ -56,13 +56,13 @@ def possible_pairs(
     return tuple(np.concatenate(parts) for parts in zip(*found, strict=True))
 
 
-def count_of_pairs(edges: Edges, nodes, limits, local_scale) -> float:
-    """How many pairs `nodes` have to look at if all nodes are possible partners, and all nodes look."""
+def count_of_pairs(edges: Edges, limits, local_scale) -> float:
+    """How many pairs are looked at if all nodes look, and all are possible partners."""
     level, n = local_scale**2 * edges.reach, float(edges.n)
     with np.errstate(all="ignore"):
-        ratio = np.nan_to_num(level / (2.0 * limits), posinf=np.inf)[nodes]
+        ratio = np.nan_to_num(level / (2.0 * limits), posinf=np.inf)
         spread = (ratio + np.sqrt(ratio * ratio - 1.0)) ** 2
-        low, high = level[nodes] / spread, level[nodes] * spread
+        low, high = level / spread, level * spread
     ordered = np.sort(level)
     harmless = np.searchsorted(ordered, high, side="right") - np.searchsorted(ordered, low)
     return float(np.where(ratio >= 1.0, n - harmless, n).sum())
