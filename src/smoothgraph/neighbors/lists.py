@@ -105,9 +105,12 @@ class NeighborLists:
         if local_scale is None:
             return self.distances
         z = np.empty_like(self.distances)
-        for rows in blocks(len(z), COPIED_AT_ONCE):
+
+        def scaled(rows):
             factor = local_scale[rows, None] * local_scale[self.indices[rows]]  # an entry of −1 is at inf, whatever the factor
             z[rows] = np.sort(self.distances[rows] * factor, axis=1)
+
+        threads.map(scaled, len(z), COPIED_AT_ONCE)
         return z
 
     def first(self, width: int) -> "NeighborLists":
