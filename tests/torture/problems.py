@@ -245,7 +245,7 @@ def _check_daitch_against_cvxpy(X, W, mu, P, said, is_cosine) -> None:
 
     from cvx import all_pairs, solve_daitch_model
 
-    unit = np.abs(X - X.mean(axis=0)).max()  # Clarabel wants numbers near 1
+    unit = np.abs(X - X.mean(axis=0)).max() or 1.0  # Clarabel wants numbers near 1; all rows may be the same
     i, j, _ = all_pairs(X / unit)
     try:
         best = unit**2 * solve_daitch_model((X - X.mean(axis=0)) / unit, i, j, None if mu is None else mu / unit**2)[0]
