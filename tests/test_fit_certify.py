@@ -36,6 +36,10 @@ def violated(X, theta, lam, edges, local_scale=None):
     return list(zip(i[heavy].tolist(), j[heavy].tolist(), strict=True))
 
 
+def squared(X):
+    return ((X[:, None] - X[None]) ** 2).sum(axis=2)
+
+
 def grow(support, X, failing, theta, lam):
     """The support after a scan, as exact lists grow; None if it found too many pairs."""
     growth = Growth(asked_for(X), support, failing, theta, lam, 0)
@@ -309,10 +313,12 @@ def test_an_extension_lets_in_what_the_certificate_needs_and_no_more(rng):
     lam = rng.uniform(1.0, 1.5, size=120) * before  # none is certified at θ = 1
     known = set(zip(support.edges.nodes.tolist(), support.edges.indices.tolist(), strict=True))
     grown = extend(support, X, nodes, 1.0, lam).edges
-    Z = ((X[:, None] - X[None]) ** 2).sum(axis=2)
+    Z = squared(X)
     allowed = set(zip(grown.nodes.tolist(), grown.indices.tolist(), strict=True))
     assert (grown.reach[nodes] > before[nodes]).all()
     assert (grown.reach <= np.maximum(before, EXTENSION_SLACK * lam)).all()
+    cut = nodes[EXTENSION_SLACK * lam[nodes] < np.sort(squared(X), axis=1)[nodes, -1]]  # lists that end before the last sample
+    np.testing.assert_allclose(grown.reach[cut], EXTENSION_SLACK * lam[cut])
     for i in nodes.tolist():
         left_out = [j for j in range(120) if j != i and (i, j) not in allowed]
         assert all(Z[i, j] >= grown.reach[i] * (1 - 1e-12) for j in left_out)
