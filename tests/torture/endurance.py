@@ -2,6 +2,9 @@
 
 A case is a number of fits of some fixed problems in a random order. The figures are the slope of a line through the memory of
 the later half, and how many threads and handles there are more than when the first half had ended.
+
+An allocator takes and returns some megabytes now and then, in an order that depends on what threads do: one such step looks like
+growth. What really grows goes on growing: so where memory grew, as many fits again are made, twice at most, and judged alone.
 """
 
 import contextlib
@@ -26,6 +29,7 @@ SETUPS = [  # (samples, features, parameters)
     (120, 3, {"max_weight": 0.2}),
 ]
 MOST_GROWTH = 2048.0  # bytes per fit: a thousand fits may leave two megabytes, what an allocator does in a thousand steps
+TIMES = 3  # that memory has to grow, in as many fits each time
 PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -37,26 +41,34 @@ def check(case: dict) -> Outcome:
     rng = np.random.default_rng(case["seed"])
     tables = [rng.normal(size=(n, d)) for n, d, _ in SETUPS]
     first: dict[int, tuple] = {}
-    seen = []
-    for fit in range(case["fits"]):
-        which = fit % len(SETUPS) if fit < len(SETUPS) else int(rng.integers(len(SETUPS)))
-        graph = _bits(tables[which], SETUPS[which][2])
-        if first.setdefault(which, graph) != graph:
-            raise FaultError(f"fit {fit} of {SETUPS[which]} has other bits than the first")
-        seen.append((_memory(), _count("task"), _count("fd")))
-    memory, threads, handles = np.array(seen, dtype=float)[len(seen) // 2 :].T
-    slope = float(np.polyfit(np.arange(memory.size), memory, 1)[0]) if memory.size > 2 else 0.0
+    for time in range(1, TIMES + 1):
+        memory, threads, handles = _later_half(case["fits"], tables, rng, first)
+        slope = float(np.polyfit(np.arange(memory.size), memory, 1)[0]) if memory.size > 2 else 0.0
+        if slope <= MOST_GROWTH or case["fits"] < 500:
+            break
+    else:
+        raise FaultError(f"memory grows by {slope:.0f} bytes per fit, also after {TIMES * case['fits']} fits")
     figures = {
         "bytes of memory per fit": slope,
         "threads more": threads[-1] - threads[0],
         "handles more": handles[-1] - handles[0],
     }
-    if case["fits"] >= 500 and slope > MOST_GROWTH:
-        raise FaultError(f"memory grows by {slope:.0f} bytes per fit")
     if figures["threads more"] > 0 or figures["handles more"] > 0:
         more = f"{threads[-1] - threads[0]:.0f} threads and {handles[-1] - handles[0]:.0f} handles more"
-        raise FaultError(f"after {case['fits']} fits there are {more}")
-    return Outcome("with the bits of the first", count=case["fits"], figures=figures)
+        raise FaultError(f"after {time * case['fits']} fits there are {more}")
+    return Outcome("with the bits of the first", count=time * case["fits"], figures=figures)
+
+
+def _later_half(fits: int, tables, rng, first: dict[int, tuple]) -> np.ndarray:
+    """Memory, threads and handles (3, fits/2) after each fit of the later half; `first` has the graphs that were seen first."""
+    seen = []
+    for fit in range(fits):
+        which = fit % len(SETUPS) if fit < len(SETUPS) else int(rng.integers(len(SETUPS)))
+        graph = _bits(tables[which], SETUPS[which][2])
+        if first.setdefault(which, graph) != graph:
+            raise FaultError(f"fit {fit} of {SETUPS[which]} has other bits than the first")
+        seen.append((_memory(), _count("task"), _count("fd")))
+    return np.array(seen, dtype=float)[len(seen) // 2 :].T
 
 
 def _bits(X, parameters) -> tuple:
