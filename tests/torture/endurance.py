@@ -3,7 +3,7 @@
 A case is a number of fits of some fixed problems in a random order. The figures are the slope of a line through the memory of
 the later half, and how many threads and handles there are more than when the first half had ended.
 
-An allocator takes and returns some megabytes now and then, in an order that depends on what threads do: one such step looks like
+An allocator takes and returns some megabytes now and then, in an order that depends on threads: one such step looks like
 growth. What really grows goes on growing: so where memory grew, as many fits again are made, twice at most, and judged alone.
 """
 
@@ -41,7 +41,7 @@ def check(case: dict) -> Outcome:
     rng = np.random.default_rng(case["seed"])
     tables = [rng.normal(size=(n, d)) for n, d, _ in SETUPS]
     first: dict[int, tuple] = {}
-    for time in range(1, TIMES + 1):
+    for n_times in range(1, TIMES + 1):
         memory, threads, handles = _later_half(case["fits"], tables, rng, first)
         slope = float(np.polyfit(np.arange(memory.size), memory, 1)[0]) if memory.size > 2 else 0.0
         if slope <= MOST_GROWTH or case["fits"] < 500:
@@ -55,8 +55,8 @@ def check(case: dict) -> Outcome:
     }
     if figures["threads more"] > 0 or figures["handles more"] > 0:
         more = f"{threads[-1] - threads[0]:.0f} threads and {handles[-1] - handles[0]:.0f} handles more"
-        raise FaultError(f"after {time * case['fits']} fits there are {more}")
-    return Outcome("with the bits of the first", count=time * case["fits"], figures=figures)
+        raise FaultError(f"after {n_times * case['fits']} fits there are {more}")
+    return Outcome("with the bits of the first", count=n_times * case["fits"], figures=figures)
 
 
 def _later_half(fits: int, tables, rng, first: dict[int, tuple]) -> np.ndarray:
