@@ -1,5 +1,7 @@
 """Data and problems that several tests use."""
 
+import signal
+
 import hypothesis
 import numpy as np
 import pytest
@@ -13,6 +15,9 @@ from smoothgraph.parallel import Threads
 
 hypothesis.settings.register_profile("untimed", deadline=None)  # how long an example takes depends on what else runs
 hypothesis.settings.load_profile("untimed")
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # so a shell begins what runs in the background, and processes inherit it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
