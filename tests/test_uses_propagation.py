@@ -21,8 +21,8 @@ def random_graph(n, rng, per_node=3, small=0.0):
     w = rng.random(i.size) + 0.1
     w[rng.random(i.size) < small] *= 1e-7
     W = sp.coo_matrix((w, (i, j)), shape=(n, n)).tocsr()
-    W = sp.csr_matrix(W.maximum(W.T))
-    W.setdiag(0.0)
+    W = W.maximum(W.T)
+    W = sp.csr_matrix(W - sp.diags(W.diagonal()))
     W.eliminate_zeros()
     return W
 

@@ -229,7 +229,7 @@ def _lying(rng, A, lie):
             row[at] = {"row -1": -1, "row 1e9": 10**9}[lie]
         elif lie.startswith("col"):
             col[at] = {"col n": A.shape[1], "col 1e9": 10**9}[lie]
-        A.coords = (row, col)
+        A.row, A.col = row, col  # before scipy 1.13 there are no `coords`
         if lie == "data short":
             A.data = A.data[: len(row) // 2]
     elif A.format == "lil" and lie != "none" and A.nnz:

@@ -115,7 +115,7 @@ def table_files() -> dict[str, list[bytes]]:
         np.savez(stream, **arrays)
         files[".npz"].append(stream.getvalue())
     stream = io.BytesIO()
-    sp.save_npz(stream, sp.random_array((8, 5), density=0.4, rng=rng, format="csr"))
+    sp.save_npz(stream, sp.random_array((8, 5), density=0.4, random_state=rng, format="csr"))
     files[".npz"].append(stream.getvalue())
     files[".mtx"] = _mtx_files(sp.csr_matrix(np.abs(X @ X.T).round(3)))
     files[".libsvm"] = [b"1 1:0.5 3:1.5\n-1 2:2\n1 1:1 2:1 3:1\n2 3:0.25\n", b"0 qid:1 1:1\n1 qid:1 2:1\n1 1:3\n"]

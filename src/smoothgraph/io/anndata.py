@@ -18,6 +18,7 @@ from smoothgraph.io.h5ad import add_h5ad_graph, neighbors_entry, params_of, writ
 from smoothgraph.messages import warn
 from smoothgraph.optional import need
 from smoothgraph.parallel import Threads
+from smoothgraph.sparse import checked_csr
 
 MOST_VARIABLES = 50  # scanpy takes X as it is up to so many variables, and principal components beyond; as many of them
 
@@ -146,8 +147,9 @@ def _representation(adata, use_rep, n_pcs):
     X = adata.obsm[key]
     if n_pcs is not None and n_pcs > X.shape[1]:
         raise ValueError(f"n_pcs={n_pcs}, but {key} has {X.shape[1]} columns: compute more, or ask for fewer.")
-    X = X if sp.issparse(X) else np.asarray(X)
-    return X[:, :n_pcs], {"use_rep": use_rep, "n_pcs": n_pcs}
+    if n_pcs is not None:  # not all formats of sparse matrices can be cut
+        X = (checked_csr(X, f"obsm[{key!r}]") if sp.issparse(X) else np.asarray(X))[:, :n_pcs]
+    return X if sp.issparse(X) else np.asarray(X), {"use_rep": use_rep, "n_pcs": n_pcs}
 
 
 def _compute_pca(adata, n_pcs):

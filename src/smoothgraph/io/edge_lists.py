@@ -8,6 +8,7 @@ what is text and what is a number: ids that are all whole numbers are numbers. L
 
 import csv
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -57,9 +58,13 @@ def _edge_table(graph, ids):
 
 
 def read_parquet(path: Path, limit: float | None = None) -> StoredGraph:
-    """Read a parquet edge list."""
-    parquet = need("pyarrow.parquet", EXTRA)
-    with reading(path, "a parquet file"), open(path, "rb") as file:
+    """Read a parquet edge list.
+
+    Arrow opens the file itself: its threads let go of what they read from a file of Python's after the table is there, and
+    where the process ends at that moment, it is aborted.
+    """
+    pa, parquet = need("pyarrow", EXTRA), need("pyarrow.parquet", EXTRA)
+    with reading(path, "a parquet file"), pa.OSFile(os.fsencode(path)) as file:
         stored = parquet.ParquetFile(file)
         names, n_rows = stored.schema_arrow.names, stored.metadata.num_rows
         _check_columns(path, names)

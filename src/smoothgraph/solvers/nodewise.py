@@ -72,9 +72,7 @@ class Nodewise:
         its gap is a number.
         """
         self._memory = Memory()  # the graph needs the room
-        last = _last_edges(point)
-        if last.count:
-            point = _with_edges(point, last)
+        point, last = self._with_last_edges(problem, point, tol)
         energy = point.energy + point.lam_offset * point.degree  # what the distances of the form have less
         objective = float(np.sum(point.mass * energy) - np.sum(point.mass * np.log(point.degree))) + problem.constant
         dual_objective = objective - point.n_rows * point.gap
@@ -94,6 +92,23 @@ class Nodewise:
         """The point at a λ of the user's."""
         sweeps = self._sweeps(problem, problem.far_offset())
         return sweeps.evaluate(np.asarray(lam, np.float64) * problem.shrink - sweeps.offset)
+
+    def _with_last_edges(self, problem, point, tol):
+        """(the point with one edge for each node without weight, these edges).
+
+        A far node may need weights that are less than what λ of its neighbours is rounded by. The weights at λ are noise then,
+        of any size. So it is made a node without weight, whose one edge has all its digits, where the gap is smaller for it.
+        """
+        last = _last_edges(point)
+        found = _with_edges(point, last)
+        noisy = _noisy(problem, found, tol)
+        if noisy.size:
+            lowered = self._sweeps(problem, point.z_offset).evaluate(_lowered(point, noisy))
+            more = _last_edges(lowered)
+            lowered = _with_edges(replace(lowered, n_iter=point.n_iter), more)
+            if lowered.gap < found.gap:
+                return lowered, more
+        return found, last
 
     def _carried(self, problem, start):
         """(offset, shifted λ) to begin with: λ of far outliers goes with θ, that of all other nodes stays."""
@@ -203,8 +218,27 @@ def _last_edges(point):
     return _LastEdges(nodes, others, w, np.array(short), rows)
 
 
+def _noisy(problem, point, tol):
+    """The far nodes with a share of the gap above `tol`, of those that have nothing but edges to other nodes."""
+    alone = (problem.given == 0.0) & (True if point.sizes is None else point.sizes == 1.0)
+    x = point.degree * point.lam
+    return np.flatnonzero((point.z_offset > 0.0) & alone & ~(x - 1.0 - np.log(x) <= tol))
+
+
+def _lowered(point, nodes):
+    """The shifted λ, that of these nodes below where they would have weight, by no more than it is rounded by."""
+    form, lam = point.form, point.lam_shifted.copy()
+    for i in nodes:
+        row = slice(form.begin[i], form.end[i])
+        limits, others = 2.0 * form.theta * form.z[row], point.lam_shifted[form.indices[row]]
+        lam[i] = min(lam[i], np.min(limits - others - ROUNDED_DOWN * (np.abs(limits) + np.abs(others))))
+    return lam
+
+
 def _with_edges(point, last):
     """The point with these edges. For a weight that λ does not give, the gap has w² + 2·short·w more."""
+    if not last.count:
+        return point
     n, cost = point.form.n, last.rows * (last.w**2 + 2.0 * last.short * last.w)
     added = np.bincount(last.i, last.rows * last.w, n) + np.bincount(last.j, last.w, n)
     degree, energy = point.degree + added, point.energy + point.lam_shifted * added
