@@ -133,3 +133,9 @@ def test_node_thetas_of_ties_and_duplicates_are_finite_and_follow_the_scale():
     assert own[1] == pytest.approx(np.exp(np.log(own[[0, 2, 3, 4]]).mean()))
     with pytest.raises(ValueError, match="duplicate"):
         node_thetas(zeros, 3)
+
+
+def test_theta_is_held_against_the_farthest_distance():
+    """The nearest alone would pass: the sums of the others are beyond float64."""
+    with pytest.raises(ValueError, match="too large for squared distances up to 1e\\+300"):
+        solve_one_node([1e-300, 1.0, 1e300], theta=1e20)
