@@ -7,8 +7,8 @@ compiled before (compiling takes some 100 MB more, once). It is what the interpr
 thread, and what the hungriest stage has per sample. The terms follow the arrays of each stage, and `python -m benchmarks
 estimate` compares the sum with what was measured; the aim is 25 %, for the log and ℓ2 models and nearest-neighbour graphs. For
 the models "hard" and "soft" it is a guess. Rows that are equal are not known beforehand: X without its copies is held beside X,
-but then the lists are shorter too. Nor are hubs, samples that are near to very many others: word vectors take twice the estimate,
-since up to a hundred more edges for each sample are let in.
+but then the lists are shorter too. Nor are hubs, samples that are near to very many others: word vectors take twice the
+estimate, since up to a hundred more edges for each sample are let in.
 
 Time is rougher. The constants are seconds of two cores on which the matrix product of `_speed` takes REFERENCE_SECONDS; it is
 measured here, and the estimate goes with it and with the number of threads. Hard data take twice as long, or more.

@@ -82,7 +82,7 @@ def _at_larger_theta(asked, support, problem, point, bridges, gap):
     While most of the pairs that have weight in the end are not in the support, λ is too large, and gives weight to far more.
     What is let in at a larger θ makes λ smaller; then there are fewer pairs to let in at the θ that is asked for.
     """
-    problem = asked.problem(support, RAISE * problem.theta, bridges)
+    problem = asked.problem(support, min(RAISE * problem.theta, asked.theta_range[1]), bridges)
     return problem, asked.solver.ascend(problem, gap, asked.max_iter, point)
 
 
