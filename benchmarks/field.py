@@ -4,7 +4,7 @@ Each library has a process of its own and all cores. Cold is this whole process,
 to the file with the lists, with all that is imported and compiled on the way; memory is the peak of that. Warm is a second call
 in the same process. Where a setting trades time for recall, the first of a few that reaches a recall of 0.95 is in the table,
 or the last; what was tried before it is not counted. Recall is judged here, for all alike, from 500 rows that are compared with
-every sample. A process that has not saved its lists after 150 seconds is given up. Our kernels are on disk, as after the first
+every sample. A process that has not saved its lists after 100 seconds is given up. Our kernels are on disk, as after the first
 fit on a machine; pynndescent compiles its own in every process.
 """
 
@@ -27,11 +27,10 @@ from smoothgraph.parallel import Threads
 
 SIZES = (
     ("mnist", 60_000),
-    ("forest_cover", 100_000),
     ("words_sample", 100_000),
     ("molecules", 1_000_000),
 )
-LIMIT = 150  # seconds
+LIMIT = 100  # seconds
 # The process waits for a line between the two calls, so that the second is made only where the first was good enough.
 PROCESS = """
 import json, signal, sys, time
