@@ -7,8 +7,8 @@ of a cell follow each other, with an estimate of their recall.
    nearly the same cells: all that such a task needs stays in the cache.
 2. Every sample is compared with the members of the few cells with the nearest centres, by matrix products.
 3. Votes: the neighbours of its neighbours say in which further cells to look.
-4. As long as a sample of the lists is far from right, 2 and 3 go on with twice as many cells.
-5. Refinement: a sample is compared with the neighbours of its neighbours, except those in cells that it has looked into.
+4. Refinement: a sample is compared with the neighbours of its neighbours, except those in cells that it has looked into.
+5. As long as a sample of the lists is far from right, all this goes on with twice as many cells.
 
 Nothing is compiled anew in a process. X is not copied, except if its rows are short: then the copy is smaller than what solving
 needs later. Each task writes its own rows, and what it does depends on nothing but the data: the bits do not depend on the
@@ -30,7 +30,7 @@ from smoothgraph.numbering import Numbering
 from smoothgraph.parallel import ROWS, Threads, blocks, least_rows
 
 NAME = "approximate"
-GOOD_RECALL = 0.95  # from this recall on, looking at neighbours of neighbours is cheaper than looking into more cells
+GOOD_RECALL = 0.95  # below this recall more cells are looked into: word vectors need it
 MAX_WIDENINGS = 4  # times that a sample is compared with the members of more cells at most, the first time included
 NODES_AT_ONCE = 3200  # nodes of a task: a dozen cells, whose members look into nearly the same cells
 ORIGIN_ROWS = 15  # rows of a task whose median is the origin of its products
@@ -55,9 +55,9 @@ def search_approximate(
     for _ in range(MAX_WIDENINGS):
         search.look_into_nearest()
         search.look_into_voted()
+        search.refine()  # takes less than more cells do, of which ten million samples would have had all that may be
         if search.recall(sample) >= GOOD_RECALL or not search.has_more_cells:
             break
-    search.refine()
     check_all_have_neighbors(search.lists, NAME, search.numbering)
     recall = search.recall(sample)
     return NeighborLists(search.lists, search.z, NAME, exact=False, recall=recall, numbering=search.numbering)
