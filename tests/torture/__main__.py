@@ -6,6 +6,7 @@ that. The exit code is 1 if anything was found.
 
 import argparse
 import secrets
+import signal
 import sys
 
 from torture import driver, ledger, report
@@ -13,6 +14,8 @@ from torture.kinds import KINDS
 
 
 def main(arguments: list[str]) -> int:
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # so a shell begins what runs in the background
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     parser = argparse.ArgumentParser(prog="torture", description=__doc__)
     parser.add_argument("kinds", nargs="*", help=f"of {', '.join(KINDS)}; or report")
     parser.add_argument("--seconds", type=float, default=600.0, help="for each kind")
