@@ -30,7 +30,7 @@ from smoothgraph.numbering import Numbering
 from smoothgraph.parallel import ROWS, Threads, blocks, least_rows
 
 NAME = "approximate"
-GOOD_RECALL = 0.95  # below this recall more cells are looked into: word vectors need it
+GOOD_RECALL = 0.97  # below this recall more cells are looked into: word vectors and ten million molecules need it
 MAX_WIDENINGS = 4  # times that a sample is compared with the members of more cells at most, the first time included
 NODES_AT_ONCE = 3200  # nodes of a task: a dozen cells, whose members look into nearly the same cells
 ORIGIN_ROWS = 15  # rows of a task whose median is the origin of its products
