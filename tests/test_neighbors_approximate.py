@@ -86,6 +86,14 @@ def test_hard_data_looks_into_more_cells(monkeypatch, rng):
     assert abs(lists.recall - found_share(lists, true_distances(X, 10))) < 0.02
 
 
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
+def test_no_sample_is_in_a_list_twice_when_cells_are_looked_into_after_refinement(monkeypatch, rng, form):
+    monkeypatch.setattr(approximate, "GOOD_RECALL", 2.0)
+    lists = lists_of(form(hard_data(rng).astype(np.float32)), 10)
+    assert all(len(set(row)) == 10 for row in lists.indices.tolist())
+    assert lists.recall > 0.99
+
+
 def test_neighbours_of_neighbours_make_lists_better(monkeypatch, rng):
     monkeypatch.setattr(approximate, "MAX_WIDENINGS", 1)
     X = rng.normal(size=(4000, 10))

@@ -10,6 +10,7 @@ import numpy as np
 import scipy.linalg.cython_blas  # noqa: F401  np.dot calls this BLAS, which must be loaded before its threads are limited
 
 from smoothgraph._kernels.decorators import compiled
+from smoothgraph._kernels.lists import contains
 
 CHUNK = 64  # distances that are compared with the largest key together, by a vectorised loop
 TILE_ROWS, TILE_COLUMNS = 256, 512  # of a matrix product: a tile, 512 kB in float32, stays in the cache
@@ -108,14 +109,18 @@ def cells_of_task(probed, cells):
 
 
 @compiled
-def first_keys(lists, z, unit, width):
-    """Keys of the entries that lists have already, and room for others."""
+def first_keys(lists, z, home, probed, unit, width):
+    """Keys of the entries that lists have already, and room for others.
+
+    Refinement finds nodes in cells that were not looked into. Those in cells that are looked into now would be met again there,
+    at a distance that is rounded otherwise, and be in the list twice: they are left out.
+    """
     keys = np.full((len(lists), width), NO_KEY, np.int64)
     rough = np.empty(1, np.float32)
     bits = rough.view(np.int32)
     for r in range(len(lists)):
         for s in range(lists.shape[1]):
-            if lists[r, s] >= 0:
+            if lists[r, s] >= 0 and not contains(probed[r], 0, probed.shape[1], home[lists[r, s]]):
                 rough[0] = z[r, s] * unit
                 key, t = (np.int64(bits[0]) << 32) | lists[r, s], s
                 while t > 0 and keys[r, t - 1] > key:  # entries whose distances differ by less than float32 can tell

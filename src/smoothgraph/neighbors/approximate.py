@@ -36,7 +36,7 @@ NODES_AT_ONCE = 3200  # nodes of a task: a dozen cells, whose members look into 
 ORIGIN_ROWS = 15  # rows of a task whose median is the origin of its products
 FOLLOWED = 16  # nearest neighbours of a sample that votes and refinement follow, and from each of these as many again
 FEWEST_VOTES = 2  # for a cell to be looked into
-LEAST_CHANGE = 0.002  # refinement stops when a smaller share of the followed neighbours is new
+LEAST_CHANGE = 0.005  # refinement stops when a smaller share of the followed neighbours is new
 MAX_REFINEMENTS = 6  # rounds of refinement at most; a million molecules take three
 SHORT_ROW = 512  # bytes of a row up to which rows are copied in the order of nodes: longer ones are read as fast where they are
 KEY_EXPONENT = 100  # of 2: the largest squared norm in the unit of keys, whose distances are float32 and end at 2¹²⁸
@@ -88,7 +88,8 @@ class CellSearch:
         self.distances = distances.numbered(self.numbering)
         self.X, self.row_of = self._rows_to_read()
         self.room = sparse_kernels.most_entries(self.X.indptr, self.row_of, self.ptr) if sp.issparse(self.X) else None
-        self.lists, self.z = np.full((self.n, k), -1, np.int32), np.full((self.n, k), np.inf, distances.dtype)
+        self.lists, self.z = np.empty((self.n, k), np.int32), np.empty((self.n, k), distances.dtype)
+        threads.map(self._empty, self.n, ROWS)
         self.looked_into = np.empty((self.n, 0), np.int32)
 
     def _rows_to_read(self):
@@ -99,6 +100,10 @@ class CellSearch:
         copied = np.empty(X.shape, X.dtype)
         self.threads.map(lambda nodes: np.take(X, row_of[nodes], axis=0, out=copied[nodes]), self.n, ROWS)
         return copied, np.arange(self.n, dtype=np.int32)
+
+    def _empty(self, nodes):
+        """Empty the lists of nodes. Threads share it, since it takes as long as the system takes to hand out the memory."""
+        self.lists[nodes], self.z[nodes] = -1, np.inf
 
     @property
     def has_more_cells(self) -> bool:
@@ -143,7 +148,7 @@ class CellSearch:
         """The same for some nodes that follow each other."""
         X, row_of, unit = self.X, self.row_of, self._unit()
         lists, z = self.lists[nodes], self.z[nodes]
-        keys = kernels.first_keys(lists, z, unit, -(-lists.shape[1] // 8) * 8)
+        keys = kernels.first_keys(lists, z, self.home, cells[nodes], unit, -(-lists.shape[1] // 8) * 8)
         if not sp.issparse(X):
             some = X[row_of[nodes][:: 1 + (nodes.stop - nodes.start) // ORIGIN_ROWS]]
             origin = np.median(some, axis=0).astype(X.dtype)  # the mean would be far from all if one of them is
