@@ -93,14 +93,16 @@ def turned_rows(rows, chosen, count, shift, keep, extra, own, scales, out):
 @compiled
 def not_positive(values, hits):
     """How many values are not above 0; their places are now the first of `hits`."""
-    count, zero = 0, values.dtype.type(0.0)
-    for first in range(0, values.size, CHUNK):
-        last, near = min(first + CHUNK, values.size), 0
-        for c in range(first, last):
-            near += not values[c] > zero
-        if near == 0:
-            continue
-        for c in range(first, last):
+    one, zero = values.dtype.type(1.0), values.dtype.type(0.0)
+    count, whole = 0, values.size // CHUNK
+    for chunk in range(-(-values.size // CHUNK)):
+        if chunk < whole:
+            near = zero
+            for c in range(CHUNK):
+                near += zero if values[chunk * CHUNK + c] > zero else one
+            if near == zero:
+                continue
+        for c in range(chunk * CHUNK, min((chunk + 1) * CHUNK, values.size)):
             hits[count] = c
             count += not values[c] > zero
     return count

@@ -86,15 +86,17 @@ def possible_anywhere(nodes, indptr, indices, ends, order, levels, limits, scale
             left, right = with_twice_the_room(left, count), with_twice_the_room(right, count)
         below, above = (np.searchsorted(levels, low), np.searchsorted(levels, high, side="right")) if high > 0.0 else (0, 0)
         for begin, end in ((0, below), (above, n)):
-            for first in range(begin, end, CHUNK):
-                last = min(first + CHUNK, end)
-                possible = 0
-                for p in range(first, last):
-                    nearest = ends[i, SCALE] * scales[p] * max(ends[i, REACH], reaches[p])
-                    possible += ends[i, LIMIT] + limits[p] > nearest
-                if possible == 0:
-                    continue
-                for p in range(first, last):
+            whole = (end - begin) // CHUNK
+            for chunk in range(-(-(end - begin) // CHUNK)):
+                first = begin + chunk * CHUNK
+                if chunk < whole:
+                    possible = 0
+                    for c in range(CHUNK):
+                        nearest = ends[i, SCALE] * scales[first + c] * max(ends[i, REACH], reaches[first + c])
+                        possible += ends[i, LIMIT] + limits[first + c] > nearest
+                    if possible == 0:
+                        continue
+                for p in range(first, min(first + CHUNK, end)):
                     nearest = ends[i, SCALE] * scales[p] * max(ends[i, REACH], reaches[p])
                     j = order[p]
                     if not ends[i, LIMIT] + limits[p] > nearest or ends[j, RATIO] < ends[i, RATIO] or j == i:
