@@ -66,7 +66,7 @@ def test_copies_are_those_of_unique_rows(rng, dtype, kind, n_jobs):
     np.testing.assert_array_equal(found.copy_of, first_of(X))
     np.testing.assert_array_equal(found.first, np.unique(first_of(X)))
     np.testing.assert_array_equal(found.sizes[found.sample_of], (first_of(X)[:, None] == first_of(X)).sum(axis=1))
-    np.testing.assert_array_equal(found.distinct(X), X[found.first])
+    np.testing.assert_array_equal(found.distinct(X, threads=Threads(n_jobs)), X[found.first])
 
 
 def test_zeros_that_are_stored_and_entries_in_parts_are_values_like_others():

@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from smoothgraph._kernels import copies as kernels
-from smoothgraph.distances import MATRICES, METRICS, rows_at_once
+from smoothgraph.distances import MATRICES, METRICS, rows_at_once, take_rows
 from smoothgraph.memory import check_memory
 from smoothgraph.parallel import ROWS, Threads, blocks
 
@@ -61,9 +61,11 @@ class Copies:
         """The number of rows of every distinct sample."""
         return np.bincount(self.sample_of, minlength=self.first.size)
 
-    def distinct(self, X):
+    def distinct(self, X, *, threads: Threads):
         """The distinct rows of a table."""
-        return X[self.first] if self.any else X
+        if not self.any:
+            return X
+        return X[self.first] if sp.issparse(X) else take_rows(X, self.first, threads=threads)
 
     def distinct_columns(self, X):
         """The columns of the distinct samples, of a matrix that has one for every row of the table."""
@@ -164,7 +166,7 @@ def distinct_samples(X, metric: str, keep: bool = False, *, threads: Threads):
         copies = replace(copies, kept=True)
         copies.check_size()
     if metric not in MATRICES:
-        return copies, copies.distinct(X)
+        return copies, copies.distinct(X, threads=threads)
     return copies, X[np.ix_(copies.first, copies.first)] if copies.any else X
 
 

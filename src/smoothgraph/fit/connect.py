@@ -41,7 +41,8 @@ def connect(asked: Asked, state: State) -> State:
     weights, certified, before = _mean_weights(state), not state.failing.size, None
     miss = _miss(asked, state)
     for n_rounds in range(MAX_ROUNDS):
-        labels = _components(state) if before is None else _components_since(before, state, asked)
+        moved = None if before is None else _few_moved(before, state)
+        labels = _components(state) if moved is None else _components_since(before, state, moved, asked)
         i, j, z = _cheapest_pairs(asked, state, labels)
         own = _own_weights(state, asked) > 0.0
         is_connected = not i.size and not own.any()
@@ -50,7 +51,7 @@ def connect(asked: Asked, state: State) -> State:
         state = replace(state, bridges=old.chosen(~own).added(i, j, np.minimum(weights[i], weights[j])))
         theta_stays = _miss(asked, state) <= max(NEAR_DEGREE, miss + DEGREE_DRIFT) or n_rounds >= THETA_ROUNDS
         if is_connected and certified and theta_stays:
-            if before is None:
+            if moved is None:
                 break
             before = None  # now look at all components
             continue
@@ -105,12 +106,16 @@ def _components(state):
     return components.weighted_components(state.point.form, state.point.lam_shifted, state.bridges.i, state.bridges.j)
 
 
-def _components_since(before, state, asked):
-    """The same, `before` having had one component. If few nodes moved: small components that came off, 0 for the rest."""
+def _few_moved(before, state):
+    """The nodes with another λ than `before`, or None if they are many, or all are."""
+    moved = np.flatnonzero(state.point.lam_shifted != before.point.lam_shifted)
+    are_few = moved.size <= FEW_MOVED * before.point.lam_shifted.size
+    return moved if are_few and _same(state.point.z_offset, before.point.z_offset) else None
+
+
+def _components_since(before, state, moved, asked):
+    """Small components that came off the one of `before`, since when few nodes moved; 0 for the rest."""
     form, lam, last = state.point.form, state.point.lam_shifted, before.point.lam_shifted
-    moved = np.flatnonzero(lam != last)
-    if moved.size > FEW_MOVED * lam.size or not _same(state.point.z_offset, before.point.z_offset):
-        return _components(state)
     lost = np.zeros(lam.size, np.bool_)
     asked.threads.rows(dual.mark_lost_weight, moved.size, moved, form, last, lam, lost)
     bridges = state.bridges.graph(lam.size)

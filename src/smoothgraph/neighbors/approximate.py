@@ -22,7 +22,7 @@ from sklearn.utils import check_random_state
 from smoothgraph._kernels import cells as kernels
 from smoothgraph._kernels import lists as list_kernels
 from smoothgraph._kernels import sparse_cells as sparse_kernels
-from smoothgraph.distances import Points
+from smoothgraph.distances import Points, take_rows
 from smoothgraph.edges import rows_of_lists
 from smoothgraph.neighbors.cells import Cells, CellSizes, Centres
 from smoothgraph.neighbors.lists import NeighborLists, RecallSample, check_all_have_neighbors, clean_lists
@@ -97,9 +97,7 @@ class CellSearch:
         X, row_of = self.distances.X, self.numbering.row_of
         if sp.issparse(X) or X.dtype.itemsize * X.shape[1] > SHORT_ROW:
             return X, row_of
-        copied = np.empty(X.shape, X.dtype)
-        self.threads.map(lambda nodes: np.take(X, row_of[nodes], axis=0, out=copied[nodes]), self.n, ROWS)
-        return copied, np.arange(self.n, dtype=np.int32)
+        return take_rows(X, row_of[:-1], threads=self.threads), np.arange(self.n, dtype=np.int32)
 
     def _empty(self, nodes):
         """Empty the lists of nodes. Threads share it, since it takes as long as the system takes to hand out the memory."""
