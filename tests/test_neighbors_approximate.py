@@ -17,7 +17,7 @@ from smoothgraph.parallel import Threads
 THREADS = Threads(2)
 SMALL = CellSizes(mean=50, largest=200, probes=5)  # a few thousand samples have many cells
 NO_VOTES = CellSizes(mean=50, largest=200, probes=5, votes=0)
-LANDMARKS = CellSizes(mean=50, largest=200, probes=5, votes=0, around=30)  # a hundred centres count as many
+LANDMARKS = CellSizes(mean=50, largest=200, probes=5, votes=0, around=3)  # of the hundred centres a third
 
 
 def lists_of(X, k, sizes=SMALL, seed=0, threads=THREADS):

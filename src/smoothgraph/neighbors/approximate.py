@@ -81,9 +81,10 @@ class CellSearch:
     def __init__(self, distances: Points, k: int, seed: int, sizes: CellSizes, threads: Threads):
         self.sizes, self.threads, self.n, self.probes = sizes, threads, distances.n, 0
         self.centres = Centres(distances, seed, sizes, threads=threads)
-        self.nearest_cells = self.centres.nearest(min(sizes.probes, self.centres.count))
-        cells = Cells.of(self.nearest_cells[:, 0], sizes.largest)
-        self.nearest_cells[:, 0] = cells.home
+        nearest = self.centres.nearest(min(sizes.probes, self.centres.count))
+        cells = Cells.of(nearest[:, 0], sizes.largest)
+        nearest[:, 0] = cells.home
+        self.first_cells: np.ndarray | None = nearest  # until they have been looked into
         self.ptr, self.home, self.numbering = cells.ptr, cells.home[cells.members], Numbering.of(cells.members)
         self.distances = distances.numbered(self.numbering)
         self.X, self.row_of = self._rows_to_read()
@@ -112,10 +113,12 @@ class CellSearch:
 
     def look_into_nearest(self) -> None:
         """Compare every node with the members of the cells with the nearest centres; the next time with twice as many."""
-        if self.probes:
-            self.nearest_cells = self.centres.nearest(min(2 * self.probes, self.centres.count))
-        self.probes = self.nearest_cells.shape[1]
-        cells = self.nearest_cells[self.numbering.row_of[:-1]]
+        nearest, self.first_cells = self.first_cells, None
+        if nearest is None:
+            nearest = self.centres.nearest(min(2 * self.probes, self.centres.count))
+        self.probes = nearest.shape[1]
+        cells = take_rows(nearest, self.numbering.row_of[:-1], threads=self.threads)
+        del nearest
         for nodes in blocks(self.n, ROWS):
             before = self.looked_into[nodes]
             cells[nodes][(cells[nodes][:, :, None] == before[:, None, :]).any(axis=2)] = -1
@@ -173,8 +176,11 @@ class CellSearch:
             self.threads.rows(list_kernels.mark_new_entries, self.n, nearest, before, is_new, least=least)
             if is_new.mean() < LEAST_CHANGE:
                 break
-            self._follow(*rows_of_lists(nearest, is_new, threads=self.threads))
-            before = nearest
+            before = nearest  # what is large goes as soon as it is not needed
+            graph = rows_of_lists(nearest, is_new, threads=self.threads)
+            del is_new
+            self._follow(*graph)
+            del graph
 
     def _follow(self, indptr, indices, is_new):
         """Let lists have the neighbours of neighbours, in a CSR graph, that a path with a new edge leads to."""
