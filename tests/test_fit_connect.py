@@ -4,11 +4,12 @@ import cvxpy as cp
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from scipy.sparse.csgraph import connected_components
+from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 
 from conftest import asked_for, at_edges, blobs, paper_learner, support_of
 from cvx import all_pairs, incidence, solve_accurately
 from smoothgraph import GraphLearner
+from smoothgraph._kernels import components
 from smoothgraph.distances import distances_of
 from smoothgraph.fit.connect import connect
 from smoothgraph.fit.solve_certified import solve_certified
@@ -23,6 +24,24 @@ def pairs_of_points(rng, count=60):
     """Isolated pairs in the plane: the log barrier leaves them so."""
     centres = 2.0 * np.sqrt(count) * rng.random((count, 2))
     return np.vstack([centres, centres + 0.01 * rng.normal(size=(count, 2))])
+
+
+@pytest.mark.parametrize("n_costs", [3, 10_000])
+def test_a_spanning_forest_of_least_cost(rng, n_costs):
+    """Of many equal costs too. SciPy's forest has the same cost and connects the same nodes; pairs may come twice."""
+    n, cost = 500, rng.permutation(10_000)[:900] % n_costs + 1.0
+    i, j = rng.integers(0, 480, size=(2, 900)).astype(np.int32)
+    chosen = components.spanning_forest(i, j, cost, n)
+    cheapest = np.full((n, n), np.inf)
+    np.minimum.at(cheapest, (i, j), cost)
+    pairs = sp.csr_matrix(np.where(np.isinf(cheapest), 0.0, cheapest))
+    cheapest = np.minimum(cheapest, cheapest.T)
+    np.fill_diagonal(cheapest, np.inf)
+    forest = minimum_spanning_tree(sp.csr_matrix(np.where(np.isinf(cheapest), 0.0, cheapest)))
+    assert cost[chosen].sum() == forest.sum()
+    assert chosen.size == forest.nnz
+    own = sp.coo_matrix((np.ones(chosen.size), (i[chosen], j[chosen])), shape=(n, n))
+    np.testing.assert_array_equal(connected_components(own, False)[1], connected_components(pairs, False)[1])
 
 
 @pytest.mark.parametrize(

@@ -104,17 +104,37 @@ def small_components(starts, form, lam, bridge_ptr, bridges, most):
 
 
 @compiled
-def spanning_forest(order, i, j, n):
-    """Kruskal's algorithm: the places of the pairs (i, j) of n nodes, taken in this order, that join two trees."""
-    above, chosen = _own_trees(n), np.empty(n, np.int64)
-    count = 0
-    for place in order:
-        a, b = np.int64(i[place]), np.int64(j[place])
-        if _root_of(above, a) != _root_of(above, b):
-            _unite(above, a, b)
-            chosen[count] = place
-            count += 1
-    return chosen[:count].copy()
+def spanning_forest(i, j, cost, n):
+    """Borůvka's algorithm: the places, ascending, of the pairs (i, j) of n nodes that are a spanning forest of least cost.
+
+    In a round every tree takes the cheapest pair that leads out of it, of equal ones the first, and there are at most half as
+    many trees. It takes no order of all pairs, which are many times as many as the nodes.
+    """
+    above, cheapest, chosen = _own_trees(n), np.empty(n, np.int64), np.empty(n, np.int64)
+    left, n_left, count = np.arange(i.size), i.size, 0
+    while n_left:
+        cheapest[:] = -1
+        leading_out = 0
+        for place in left[:n_left]:
+            a, b = _root_of(above, np.int64(i[place])), _root_of(above, np.int64(j[place]))
+            if a == b:
+                continue
+            left[leading_out] = place
+            leading_out += 1
+            for top in (a, b):
+                if cheapest[top] < 0 or cost[place] < cost[cheapest[top]]:
+                    cheapest[top] = place
+        n_left = leading_out
+        for top in range(n):
+            place = cheapest[top]
+            if place < 0:
+                continue
+            a, b = _root_of(above, np.int64(i[place])), _root_of(above, np.int64(j[place]))
+            if a != b:  # else the other tree took this pair
+                _unite(above, a, b)
+                chosen[count] = place
+                count += 1
+    return np.sort(chosen[:count])
 
 
 @compiled

@@ -156,6 +156,31 @@ def near_pairs(tile, samples, nodes, limits, local_scale):
 
 
 @compiled
+def keep_nearest_outside(tile, first_column, nodes, labels, offset, local_scale, best, nearest):
+    """Merge a tile (row r is nodes[r], column c node first_column + c) into the `nearest` node of another label of each row.
+
+    That is where the entry, times the local scales of both ends, is least after the offset of the column is taken off.
+    """
+    columns, whole = tile.shape[1], tile.shape[1] // CHUNK
+    end = first_column + columns
+    labels_of, offsets, scales = labels[first_column:end], offset[first_column:end], local_scale[first_column:end]
+    for r in range(len(tile)):
+        own, row_scale, values = labels[nodes[r]], local_scale[nodes[r]], tile[r]
+        for chunk in range(-(-columns // CHUNK)):
+            if chunk < whole:
+                limit, near = best[r], 0
+                for c in range(CHUNK):
+                    at = chunk * CHUNK + c
+                    near += (values[at] * row_scale * scales[at] - offsets[at] < limit) & (labels_of[at] != own)
+                if near == 0:
+                    continue
+            for c in range(chunk * CHUNK, min((chunk + 1) * CHUNK, columns)):
+                value = values[c] * row_scale * scales[c] - offsets[c]
+                if value < best[r] and labels_of[c] != own:
+                    best[r], nearest[r] = value, first_column + c
+
+
+@compiled
 def contains(values, begin, end, wanted):
     for s in range(begin, end):
         if values[s] == wanted:

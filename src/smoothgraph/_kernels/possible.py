@@ -37,13 +37,13 @@ def level_ranges(first, last, indptr, indices, levels, lowest, highest):
 
 
 @compiled
-def possible_two_hops(nodes, indptr, indices, ends, lowest, highest):
+def possible_two_hops(nodes, indptr, indices, ends, lowest, highest, seen):
     """The possible pairs (i, j) of i in `nodes` and j a neighbour of a neighbour, of at least the ratio of i, but no edge of i.
 
-    `lowest` and `highest` are the level ranges: most neighbours have no other neighbours than harmless ones.
+    `lowest` and `highest` are the level ranges: most neighbours have no other neighbours than harmless ones. `seen` has the
+    node that each node was last seen from; no node of `nodes` is in it yet.
     """
     left, right = np.empty(1024, np.int32), np.empty(1024, np.int32)
-    seen = np.full(ends.shape[0], -1, np.int32)
     count = 0
     for i in nodes:
         if ends[i, REACH] == np.inf:  # every pair is an edge

@@ -169,8 +169,9 @@ def _cheapest_edges(asked, state, labels):
 
 
 def _forest(a, b, cost, n_components):
-    """The pairs of components (a, b) of a spanning forest of least cost, by their places in the arrays."""
-    return components.spanning_forest(np.argsort(cost, kind="stable"), a, b, n_components)
+    """The pairs of components (a, b) of a spanning forest of least cost, by their places in the arrays, cheapest first."""
+    chosen = components.spanning_forest(a, b, cost, n_components)
+    return chosen[np.argsort(cost[chosen], kind="stable")]
 
 
 def _merged(labels, i, j):

@@ -75,7 +75,17 @@ def _two_hops(edges, ends, alone, threads):
     lowest, highest = np.zeros_like(levels), np.zeros_like(levels)
     if not alone:  # else no range of levels is harmless
         threads.rows(kernels.level_ranges, edges.n, indptr, indices, levels, lowest, highest)
-    return lambda nodes: kernels.possible_two_hops(nodes, indptr, indices, ends, lowest, highest)
+    # Who has been seen from where, for each thread. To fill it for each call would take as long as the rest at ten million.
+    rooms: list[np.ndarray | None] = [None] * threads.count
+
+    def find(nodes):
+        seen = rooms.pop()
+        seen = np.full(edges.n, -1, np.int32) if seen is None else seen
+        found = kernels.possible_two_hops(nodes, indptr, indices, ends, lowest, highest, seen)
+        rooms.append(seen)
+        return found
+
+    return find
 
 
 def _anywhere(edges, ends):

@@ -12,8 +12,6 @@ from smoothgraph._kernels import lists as kernels
 from smoothgraph.distances import Distances
 from smoothgraph.parallel import ROWS, Threads, blocks
 
-OUTSIDE_ROWS = 64  # nodes of a tile in `nearest_outside`, which makes several arrays of the size of a tile
-
 
 def smallest_bounds(
     distances: Distances, queries, own, k: int, *, precise=False, offset=None, local_scale=None, threads: Threads
@@ -60,21 +58,16 @@ def nearest_outside(distances: Distances, nodes, labels, offset, local_scale=Non
     Returns their numbers and squared distances.
     """
 
+    local_scale = np.ones(distances.n) if local_scale is None else local_scale
+
     def block(rows):
         part = nodes[rows]
-        best, place = np.full(len(part), np.inf), np.zeros(len(part), np.int32)
+        best, nearest = np.full(len(part), np.inf), np.zeros(len(part), np.int32)
         for first, tile in distances.bound_tiles(distances.own(part)):
-            columns = slice(first, first + tile.shape[1])
-            if local_scale is not None:
-                tile = tile * local_scale[columns] * local_scale[part][:, None]
-            tile = np.where(labels[columns] == labels[part][:, None], np.inf, tile - offset[columns])
-            at = np.argmin(tile, axis=1)
-            value = tile[np.arange(len(part)), at]
-            place = np.where(value < best, (first + at).astype(np.int32), place)
-            best = np.minimum(best, value)
-        return place
+            kernels.keep_nearest_outside(tile, first, part, labels, offset, local_scale, best, nearest)
+        return nearest
 
-    others = np.concatenate(threads.map(block, len(nodes), distances.at_once(OUTSIDE_ROWS)))
+    others = np.concatenate(threads.map(block, len(nodes), distances.at_once(ROWS)))
     return others, distances.of_pairs(nodes, others, threads=threads)
 
 
