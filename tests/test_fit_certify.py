@@ -241,6 +241,18 @@ def test_where_most_lists_are_too_short_bounds_find_every_pair_with_weight(rng, 
 
 
 @pytest.mark.usefixtures("bounds_are_tried")
+@pytest.mark.parametrize(("ratio", "way"), [(0.9, "bounds"), (0.99, "scan")])
+def test_bounds_serve_many_lists_that_are_a_little_too_short(rng, ratio, way):
+    """Such nodes may look for possible pairs; but of most of all nodes these are many, and then bounds are the shorter way."""
+    X, scale = blobs(300, 10, rng), np.exp(0.2 * rng.normal(size=300))
+    support = support_of(X, 12, scale)
+    lam = scale**2 * support.edges.reach / ratio
+    growth = Growth(with_bounds(X), support, failing_nodes(support, 1.0, lam), 1.0, lam, 0)
+    assert not growth.too_short.size
+    assert growth.way == way
+
+
+@pytest.mark.usefixtures("bounds_are_tried")
 def test_of_nodes_that_were_not_looked_at_bounds_say_nothing(rng):
     """Fewer than half of the nodes fail: only they count as scanned, and all of their pairs are found."""
     X = blobs(300, 10, rng)

@@ -56,15 +56,18 @@ CHEAP_SCAN, DEAR_SCAN = 6e10, 2e11
 # miss most there. So many they are at most, which takes a second or two at a million, and this share of all.
 MAX_OUTLIERS, OUTLIER_SHARE = 1500, 0.02
 MAX_PAIRS_PER_NODE, MAX_PAIRS = 50, 10_000_000  # a scan that finds more than both gives up: n copies have n² pairs with weight
-# There are bounds from so many samples on. With approximate lists they are used where more than this share of the lists is too
-# short, and they take so many multiplications at most, about ten seconds of two cores: 130,000 samples in 100 dimensions.
-FEWEST_BOUNDED, MANY_SHORT, DEAR_BOUNDS = 20_000, 0.25, 1e12
+# There are bounds from so many samples on. With approximate lists they are used where more than this share of the lists is
+# shorter than a node needs among partners like itself, by this ratio, and they take so many multiplications at most, about ten
+# seconds of two cores: 130,000 samples in 100 dimensions. Where hubs have many neighbours longer lists and a look at all nodes
+# take longer than that: so many for every neighbour of a neighbour.
+FEWEST_BOUNDED, MANY_SHORT, SHORT_RATIO, DEAR_BOUNDS, TWO_HOPS_COST = 20_000, 0.25, 0.95, 1e12, 2000.0
 LOOK_COST = 600.0  # what a pair of nodes costs in a look at all nodes for possible pairs, in multiplications
 # Nodes by which the number of pairs that bounds would find is told before, and the share of the limit that it may be.
 TRIED_NODES, EXPECTED_SHARE = 256, 0.7
-# With locality, lists of a smaller θ·local_scale²·reach/λ are too short for a node to look for possible pairs only. A longer
-# list takes several times as long, but looks at neighbours of neighbours that approximate lists have missed, too.
-SHORTEST_RATIO = 0.95
+# With locality, lists of a smaller θ·local_scale²·reach/λ are too short for a node to look for possible pairs only. Longer
+# lists take several times as long, and find little more: with 0.95 a million molecules take 3 s more, and miss 0.25 % of the
+# weight in place of 0.32 %, nearly all of it because lists missed neighbours.
+SHORTEST_RATIO = 0.7
 MAX_TWO_HOPS = 1024  # neighbours of neighbours that a node looks at for a longer list, at the least
 
 
@@ -101,7 +104,7 @@ class Growth:
 
     def __init__(self, asked: Asked, support: Support, failing: np.ndarray, theta: float, lam: np.ndarray, extensions: int):
         self.asked, self.support, self.failing, self.theta, self.lam = asked, support, failing, theta, lam
-        self.too_short = _too_short(support, failing, theta, lam)
+        self.too_short = _too_short(support, failing, theta, lam, SHORTEST_RATIO)
         self.extensions = extensions
         n = asked.distances.n
         extendable = extensions < MAX_EXTENSIONS and support.width < n - 1
@@ -125,9 +128,13 @@ class Growth:
         bounds, n = self.asked.bounds, float(self.asked.distances.n)
         if bounds is None or bounds.is_prepared:
             return bounds is not None
-        if n < FEWEST_BOUNDED or not (self.asked.is_exact or self.too_short.size > MANY_SHORT * n):
+        short = _too_short(self.support, self.failing, self.theta, self.lam, SHORT_RATIO)
+        if n < FEWEST_BOUNDED or not (self.asked.is_exact or short.size > MANY_SHORT * n):
             return False
-        most = work + self._look_work(self._limits(LOOK_SLACK)) if self.asked.is_exact else DEAR_BOUNDS
+        if self.asked.is_exact:
+            most = work + self._look_work(self._limits(LOOK_SLACK))
+        else:
+            most = max(DEAR_BOUNDS, TWO_HOPS_COST * float(np.square(np.diff(self.support.edges.indptr), dtype=float).sum()))
         pairs = min(0.5 * n, self.failing.size) * n
         return pairs * TEST_COST < most and pairs * bounds.work(self._pair_limits(self._limits(BOUNDS_SLACK))) < most
 
@@ -273,13 +280,13 @@ def _outliers(lam):
     return np.sort(np.argpartition(lam, -count)[-count:]).astype(np.int32)
 
 
-def _too_short(support, failing, theta, lam):
-    """The failing nodes with lists that are too short, with locality even for partners like themselves.
+def _too_short(support, failing, theta, lam, ratio):
+    """The failing nodes with lists that are too short, with locality by this ratio even for partners like themselves.
 
     Of the others the scan limit was passed, or their lists are too short for the worst partner only.
     """
     if support.local_scale is not None:
-        short = theta * support.edges.reach[failing] < SHORTEST_RATIO * _own_needed(support.local_scale, lam)[failing]
+        short = theta * support.edges.reach[failing] < ratio * _own_needed(support.local_scale, lam)[failing]
         return failing[short if support.scanned is None else short & ~support.scanned[failing]]
     if support.scanned is None:
         return failing
