@@ -16,11 +16,12 @@ from sklearn.exceptions import ConvergenceWarning
 from smoothgraph.edges import Edges
 from smoothgraph.fit.connect import connect
 from smoothgraph.fit.solve_certified import solve_certified
-from smoothgraph.fit.state import Asked, State, Support, Terms, mean_neighbors
+from smoothgraph.fit.state import Asked, Bridges, State, Support, Terms, mean_neighbors
 from smoothgraph.fit.task import Learned, Task
 from smoothgraph.messages import warn
 from smoothgraph.neighbors.bounds import Bounds
 from smoothgraph.new_samples import FittedGraph
+from smoothgraph.numbering import Numbering
 from smoothgraph.parallel import Threads
 from smoothgraph.solvers.problem import Solution, Solver
 from smoothgraph.theta import ALL_ZERO, ThetaBounds, node_thetas, theta_bounds
@@ -88,7 +89,14 @@ def learn_by_theta(model: ThetaModel, task: Task) -> Learned:
             state = _proven(replace(asked, say=say, proof=True, bounds=task.bounds), state, task.connect)
     solution = asked.solver.finish(state.problem, state.point, task.tol, started)
     _warn_of_degree(asked, state, solution)
-    return _learned(model, task, asked, state, bounds, solution)
+    fitted, bridges = _fitted(model, task, asked, state, solution), state.bridges
+    theta, n_incomplete = state.problem.theta, int(state.failing.size)
+    del state, asked  # the allowed edges, and the bounds: the graph is copied, and needs the memory
+    with stage("graph"):
+        solution = _by_rows(solution, bridges, numbering)
+    own_weights = None if task.sizes is None else np.minimum(solution.dual, task.max_weight or np.inf)
+    ends = np.sort(numbering.rows(np.stack([bridges.i, bridges.j], axis=1)), axis=1)
+    return Learned(solution.weights, solution, theta, bounds, n_incomplete, ends, fitted.rows, own_weights)
 
 
 def _proven(asked: Asked, state: State, connected: bool) -> State:
@@ -213,13 +221,11 @@ def _warn_of_degree(asked: Asked, state: State, solution: Solution) -> None:
     warn(f"Wanted {wanted} neighbours per node, the graph has {reached:.4g}{why}.{connected}", ConvergenceWarning)
 
 
-def _learned(model, task: Task, asked: Asked, state: State, bounds, solution: Solution) -> Learned:
-    """What was learned, for samples numbered by rows."""
-    problem, numbering, bridges = state.problem, asked.distances.numbering, state.bridges
-    if bridges.count:
-        solution = replace(solution, weights=_with_bridges(solution.weights, bridges.graph(problem.n)))
+def _fitted(model, task: Task, asked: Asked, state: State, solution: Solution) -> FittedGraph:
+    """What rows for new samples need."""
+    problem = state.problem
     lam = solution.dual * problem.shrink
-    fitted = FittedGraph(
+    return FittedGraph(
         asked.distances,
         model.row_solver(problem, lam),
         state.theta,
@@ -230,23 +236,12 @@ def _learned(model, task: Task, asked: Asked, state: State, bounds, solution: So
         problem.shrink,
         asked.terms.sizes,
     )
-    with task.progress.stage("graph"):
-        weights = numbering.graph_by_row(solution.weights)
-        solution = replace(solution, weights=weights, dual=numbering.values_by_row(solution.dual))
-        own_weights = None if task.sizes is None else np.minimum(solution.dual, task.max_weight or np.inf)
-    return Learned(
-        weights,
-        solution,
-        problem.theta,
-        bounds,
-        int(state.failing.size),
-        np.sort(numbering.rows(np.stack([bridges.i, bridges.j], axis=1)), axis=1),
-        fitted.rows,
-        own_weights,
-    )
 
 
-def _with_bridges(weights, bridges):
-    weights = sp.csr_matrix(weights + bridges)
-    weights.sort_indices()
-    return weights
+def _by_rows(solution: Solution, bridges: Bridges, numbering: Numbering) -> Solution:
+    """The solution, for samples numbered by rows, with the bridges in its graph."""
+    weights = solution.weights
+    if bridges.count:
+        weights = sp.csr_matrix(weights + bridges.graph(weights.shape[0]))
+        weights.sort_indices()
+    return replace(solution, weights=numbering.graph_by_row(weights), dual=numbering.values_by_row(solution.dual))
