@@ -39,7 +39,7 @@ import numpy as np
 import scipy.sparse as sp
 from smoothgraph import GraphLearner
 X = np.load(sys.argv[1], mmap_mode="r")
-learner = GraphLearner(int(sys.argv[3]), random_state=0).fit(X)
+learner = GraphLearner(int(sys.argv[3]), random_state=0, **json.loads(sys.argv[4])).fit(X)
 sp.save_npz(sys.argv[2], learner.graph_, compressed=False)
 print(json.dumps({"recall": learner.recall_, "search": learner.neighbors_, "degree": learner.n_neighbors_,
     "gap": learner.solution_.gap, "nodes_not_certified": learner.n_incomplete_, "stages": learner.seconds_,
@@ -80,7 +80,7 @@ def compile_ours():
 
 def measure(name, X, folder, wanted, wanted_warm):
     np.save(folder / "X.npy", X)
-    ours, ours_seconds = cold(OURS, folder, K)
+    ours, ours_seconds = cold(OURS, folder, K, "{}")
     theirs, theirs_seconds = cold(THEIRS, folder, LIST)
     against_warm = {} if wanted_warm is None else warm(folder, ours_seconds)
     sampled = RecallSample(distances_of(X), LIST, threads=Threads())

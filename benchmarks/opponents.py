@@ -46,7 +46,7 @@ def run():
 
 def measure(X, folder, packages):
     np.save(folder / "X.npy", X)
-    ours, seconds = cold(OURS, folder, K)
+    ours, seconds = cold(OURS, folder, K, "{}")
     row = {
         "benchmark": f"what a user would take instead, cold process, molecules {len(X):,} x {X.shape[1]}, k={K}",
         "n": len(X),
