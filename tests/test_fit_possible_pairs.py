@@ -10,7 +10,7 @@ from cvx import all_pairs
 from smoothgraph.distances import distances_of
 from smoothgraph.fit import certify
 from smoothgraph.fit.certify import Growth, failing_nodes
-from smoothgraph.fit.possible_pairs import count_of_pairs, possible_pairs
+from smoothgraph.fit.possible_pairs import count_of_pairs, count_of_possible, possible_pairs
 from smoothgraph.parallel import Threads
 
 THREADS = Threads()
@@ -86,6 +86,18 @@ def test_too_many_pairs_are_not_returned(rng):
     assert possible_pairs(distances_of(X), edges, nodes, 100.0 * limits, scale, 2 * count, **look) is not None
 
 
+def test_the_number_of_possible_pairs_is_told_from_any_share_of_the_nodes(rng):
+    _, support, scale, lam = scaled_cloud(rng, n=240)
+    limits, reach, edges = 0.5 * lam, support.edges.reach, support.edges
+    far = np.maximum(reach[:, None], reach) * scale[:, None] * scale
+    possible = np.triu(far < limits[:, None] + limits, 1)
+    for i in range(240):
+        possible[i, edges.indices[edges.indptr[i] : edges.indptr[i + 1]]] = False
+    assert possible.sum() > 500
+    assert count_of_possible(edges, limits, scale, 240) == possible.sum()
+    assert count_of_possible(edges, limits, scale, 80) == pytest.approx(possible.sum(), rel=0.3)
+
+
 # --- growth that looks for them -------------------------------------------------------------------------------------------
 
 
@@ -97,10 +109,13 @@ def scaled_cloud(rng, n=300, k=12):
     return X, support, scale, scale**2 * support.edges.reach / rng.uniform(0.5, 2.0, size=n)
 
 
-@pytest.mark.parametrize(("is_exact", "look_cost"), [(True, 0.0), (True, np.inf), (False, 0.0)])
-def test_one_look_certifies_all_nodes(rng, monkeypatch, is_exact, look_cost):
-    """With exact lists all nodes that fail are scanned where that is cheaper than a look."""
+@pytest.mark.parametrize(
+    ("is_exact", "look_cost", "measure_cost"), [(True, 0.0, 0.0), (True, np.inf, 0.0), (True, 0.0, np.inf), (False, 0.0, 0.0)]
+)
+def test_one_look_certifies_all_nodes(rng, monkeypatch, is_exact, look_cost, measure_cost):
+    """With exact lists all nodes that fail are scanned where that is cheaper than a look, and than to measure what it finds."""
     monkeypatch.setattr(certify, "LOOK_COST", look_cost)
+    monkeypatch.setattr(certify, "MEASURE_COST", measure_cost)
     X, support, scale, lam = scaled_cloud(rng)
     failing = failing_nodes(support, 1.0, lam)
     assert near_pairs(X, support.edges, lam / 2.0, scale), "the test needs a support that is too small"
@@ -108,7 +123,7 @@ def test_one_look_certifies_all_nodes(rng, monkeypatch, is_exact, look_cost):
     assert 0 < growth.too_short.size < failing.size
     grown = growth.grow()
     assert grown.scanned[failing].all()
-    assert grown.scanned.all() == (look_cost == 0.0)
+    assert grown.scanned.all() == (look_cost == measure_cost == 0.0)
     assert not failing_nodes(grown, 1.0, lam).size
     missed = near_pairs(X, grown.edges, lam / 2.0, scale)
     assert not missed if is_exact else len(missed) < 3  # a few are farther away than the neighbours of neighbours

@@ -36,7 +36,7 @@ from typing import cast
 import numpy as np
 
 from smoothgraph._kernels import lists
-from smoothgraph.fit.possible_pairs import count_of_pairs, possible_pairs
+from smoothgraph.fit.possible_pairs import count_of_pairs, count_of_possible, possible_pairs
 from smoothgraph.fit.state import Asked, Support
 from smoothgraph.neighbors.bounds import TEST_COST, Bounds, Limits
 from smoothgraph.neighbors.lists import keep_nearest, reach
@@ -61,8 +61,10 @@ MAX_PAIRS_PER_NODE, MAX_PAIRS = 50, 10_000_000  # a scan that finds more than bo
 # seconds of two cores: 130,000 samples in 100 dimensions. Where hubs have many neighbours longer lists and a look at all nodes
 # take longer than that: so many for every neighbour of a neighbour.
 FEWEST_BOUNDED, MANY_SHORT, SHORT_RATIO, DEAR_BOUNDS, TWO_HOPS_COST = 20_000, 0.25, 0.95, 1e12, 2000.0
-LOOK_COST = 600.0  # what a pair of nodes costs in a look at all nodes for possible pairs, in multiplications
-# Nodes by which the number of pairs that bounds would find is told before, and the share of the limit that it may be.
+# What a pair of nodes costs in a look at all nodes for possible pairs, in multiplications, and what a possible pair costs for
+# each feature: it is measured by itself, which takes many times as long as a product of many rows.
+LOOK_COST, MEASURE_COST = 600.0, 25.0
+# Nodes by which numbers of pairs are told before; and the share of the limit that those which bounds would find may be.
 TRIED_NODES, EXPECTED_SHARE = 256, 0.7
 # With locality, lists of a smaller θ·local_scale²·reach/λ are too short for a node to look for possible pairs only. Longer
 # lists take several times as long, and find little more: with 0.95 a million molecules take 3 s more, and miss 0.25 % of the
@@ -145,7 +147,9 @@ class Growth:
             return 0.0
         if self.support.scanned is not None:  # nodes that look alone look at every other node
             return others * self.scan_of_one
-        return min(LOOK_COST * count_of_pairs(self.support.edges, limits, scale), others * self.scan_of_one)
+        edges, n_features = self.support.edges, self.asked.distances.n_features
+        measuring = MEASURE_COST * n_features * count_of_possible(edges, limits, scale, TRIED_NODES)
+        return min(LOOK_COST * count_of_pairs(edges, limits, scale) + measuring, others * self.scan_of_one)
 
     @property
     def is_scan(self) -> bool:

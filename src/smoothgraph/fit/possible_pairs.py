@@ -36,10 +36,7 @@ def possible_pairs(
     with every sample, and only the end with the smaller ratio looks for a pair. Returns arrays (i, j, squared distance), or
     None if there are more than `most` pairs.
     """
-    ends = np.empty((edges.n, 4))
-    ends[:, 0], ends[:, 1], ends[:, 2] = limits, local_scale, edges.reach
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ends[:, 3] = 0.0 if alone else np.nan_to_num(local_scale**2 * edges.reach / (2.0 * limits), posinf=np.inf)
+    ends = _ends(edges, limits, local_scale, alone)
     find = _anywhere(edges, ends) if is_exact else _two_hops(edges, ends, alone, threads)
     at_once = ANYWHERE_ROWS if is_exact else TWO_HOPS_ROWS
 
@@ -54,6 +51,21 @@ def possible_pairs(
     if sum(pairs[0].size for pairs in found) > most:
         return None
     return tuple(np.concatenate(parts) for parts in zip(*found, strict=True))
+
+
+def _ends(edges, limits, local_scale, alone):
+    """The limit, the scale, the reach and the ratio of every node; 0 for all ratios if nodes look alone."""
+    ends = np.empty((edges.n, 4))
+    ends[:, 0], ends[:, 1], ends[:, 2] = limits, local_scale, edges.reach
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ends[:, 3] = 0.0 if alone else np.nan_to_num(local_scale**2 * edges.reach / (2.0 * limits), posinf=np.inf)
+    return ends
+
+
+def count_of_possible(edges: Edges, limits, local_scale, tried: int) -> float:
+    """About how many possible pairs there are if all nodes look at all nodes: from so many of them."""
+    nodes = np.arange(edges.n, dtype=np.int32)[:: -(-edges.n // tried)]
+    return edges.n / nodes.size * _anywhere(edges, _ends(edges, limits, local_scale, False))(nodes)[0].size
 
 
 def count_of_pairs(edges: Edges, limits, local_scale) -> float:
