@@ -270,8 +270,8 @@ class Growth:
         """
         distances, scale, threads = self.asked.distances, self.support.local_scale, self.asked.threads
         tried = self.failing[:: -(-self.failing.size // TRIED_NODES)]
-        i, _, _ = pairs_nearer_than(distances, tried, limits, scale, tried.size * distances.n + 1, threads=threads)
-        counts = np.sort(np.bincount(i, minlength=limits.size)[tried])
+        i, j, _ = pairs_nearer_than(distances, tried, limits, scale, tried.size * distances.n + 1, threads=threads)
+        counts = np.sort(np.bincount(np.concatenate([i, j]), minlength=limits.size)[tried])
         return 0.5 * float(counts[: -(-counts.size * 49 // 50)].mean()) * self.failing.size
 
     def _most_pairs(self):

@@ -75,8 +75,11 @@ def pairs_nearer_than(distances: Distances, nodes, limits, local_scale, most: in
     """All pairs (a node of `nodes`, another node) with z·local_scaleᵢ·local_scaleⱼ < limitᵢ + limitⱼ, by brute force.
 
     `limits` and `local_scale` have one number per node (None: scales of 1); `among` restricts the other nodes. Returns arrays
-    (i, j, squared distance), or None if there are more than `most` pairs.
+    (i, j, squared distance), or None if there are more than `most` pairs. A pair of two of the `nodes` is found from both, and
+    counts twice; without `among` it is measured and returned once, with i < j.
     """
+    twice = np.zeros(distances.n, np.bool_)
+    twice[nodes] = among is None
     among = distances.nodes_in_row_order() if among is None else among
     local_scale = np.ones(distances.n) if local_scale is None else local_scale
     found = [np.empty((2, 0), np.int32)]
@@ -88,7 +91,7 @@ def pairs_nearer_than(distances: Distances, nodes, limits, local_scale, most: in
         found += threads.map(some, among.size, among.size)
         if sum(pairs.shape[1] for pairs in found) >= most:
             return None
-    i, j = np.concatenate(found, axis=1)
+    i, j = np.concatenate([pairs[:, (pairs[0] < pairs[1]) | ~twice[pairs[1]]] for pairs in found], axis=1)
     return i, j, distances.of_pairs(i, j, threads=threads)
 
 
