@@ -33,8 +33,8 @@ CERTAIN = 1.25  # a fit is refused if the estimate is beyond the memory there is
 PROCESS_BYTES = 290e6  # Python with numpy, scipy, scikit-learn and numba, and our kernels loaded
 BYTES_AT_ONCE = 1 << 25  # of rows of X that a thread copies together at most
 EDGES_PER_ENTRY = 1.42  # allowed edges at a node, for each entry of its list: about 0.6 of the neighbours list it too
-NODE_BYTES = 400  # numbers that the solve has for each node: λ, limits, degrees, energies, offsets, marks
-CONNECT_BYTES = 250  # more of them while components are connected and possible pairs are looked for
+NODE_BYTES = 200  # numbers that the solve has for each node: λ, limits, degrees, energies, offsets, marks
+CONNECT_BYTES = 200  # more of them while components are connected and possible pairs are looked for
 GRAPH_COPIES = 5  # times that a graph is held while it is numbered, scaled and kept
 REFERENCE_SECONDS = 1.6e-3  # of the product of `_speed`, where the constants below were measured
 PRODUCT = 512, 64, 2048  # rows, depth and columns of that product
@@ -189,7 +189,7 @@ def _per_sample(learner, model, sizes):
     search = 8.0 * (K + max(8, K // 8)) + lists
     if sizes.search == "approximate":
         cells = CELL_SIZES if sizes.nnz is None else SPARSE_CELL_SIZES
-        looked_into = 4.0 * (2 * cells.probes + cells.votes)  # the nearest cells, and all cells that were looked into
+        looked_into = 4.0 * (cells.probes + cells.votes)  # the cells that every sample was compared with
         copied = sizes.d * s if sizes.nnz is None and sizes.d * s <= SHORT_ROW else 0.0
         search = lists + looked_into + 23.0 * FOLLOWED + sizes.d * s / cells.mean + copied
     elif sizes.search == "all":
@@ -203,7 +203,7 @@ def _per_sample(learner, model, sizes):
     theta = lists + (K * s if locality else 0.0) + edges * entry + 60.0
     live = entry if model.name != "l2" else 4.0  # the edges that sweeps look at; Newton's method keeps numbers only
     solve = edges * (entry + live) + NODE_BYTES + (CONNECT_BYTES if connect else 0.0)
-    graph = edges * entry + GRAPH_COPIES * 12.0 * sizes.k + 150.0
+    graph = GRAPH_COPIES * 12.0 * sizes.k + 150.0
     return search, theta, solve, graph
 
 
