@@ -22,9 +22,10 @@ import numpy as np
 from smoothgraph._kernels import possible as kernels
 from smoothgraph.distances import Distances
 from smoothgraph.edges import Edges
-from smoothgraph.parallel import ROWS, Threads
+from smoothgraph.parallel import ROWS, Threads, blocks
 
 TWO_HOPS_ROWS, ANYWHERE_ROWS = 8 * ROWS, 64  # nodes whose possible pairs are in memory together, in each thread
+COUNTED_ROWS = 8  # and where they are only counted
 
 
 def possible_pairs(
@@ -65,7 +66,9 @@ def _ends(edges, limits, local_scale, alone):
 def count_of_possible(edges: Edges, limits, local_scale, tried: int) -> float:
     """About how many possible pairs there are if all nodes look at all nodes: from so many of them."""
     nodes = np.arange(edges.n, dtype=np.int32)[:: -(-edges.n // tried)]
-    return edges.n / nodes.size * _anywhere(edges, _ends(edges, limits, local_scale, False))(nodes)[0].size
+    find = _anywhere(edges, _ends(edges, limits, local_scale, False))
+    found = sum(find(nodes[some])[0].size for some in blocks(nodes.size, COUNTED_ROWS))
+    return edges.n / nodes.size * found
 
 
 def count_of_pairs(edges: Edges, limits, local_scale) -> float:
