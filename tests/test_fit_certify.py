@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.metrics import pairwise_distances
 
 from conftest import asked_for, blobs, edges_of, lists_of, relative_l1, support_of
 from cvx import all_pairs
@@ -253,6 +254,16 @@ def test_bounds_serve_many_lists_that_are_a_little_too_short(rng, ratio, way):
 
 
 @pytest.mark.usefixtures("bounds_are_tried")
+@pytest.mark.parametrize(("cost", "way"), [(0.0, "scan"), (1e9, "bounds")])
+def test_dear_bounds_serve_where_neighbours_of_neighbours_are_dearer(rng, monkeypatch, cost, way):
+    monkeypatch.setattr(certify, "DEAR_BOUNDS", 0.0)
+    monkeypatch.setattr(certify, "TWO_HOPS_COST", cost)
+    support, lam = support_of(X := blobs(300, 10, rng), 12), np.full(300, 1e9)
+    failing = failing_nodes(support, 1.0, lam)
+    assert Growth(with_bounds(X), support, failing, 1.0, lam, certify.MAX_EXTENSIONS).way == way
+
+
+@pytest.mark.usefixtures("bounds_are_tried")
 def test_of_nodes_that_were_not_looked_at_bounds_say_nothing(rng):
     """Fewer than half of the nodes fail: only they count as scanned, and all of their pairs are found."""
     X = blobs(300, 10, rng)
@@ -264,6 +275,15 @@ def test_of_nodes_that_were_not_looked_at_bounds_say_nothing(rng):
     np.testing.assert_array_equal(np.flatnonzero(grown.scanned), failing)
     assert not violated(X, 1.0, lam, grown.edges)
     assert not failing_nodes(grown, 1.0, lam).size
+
+
+def test_the_pairs_to_be_found_are_expected_from_a_few_nodes(rng):
+    X = rng.normal(size=(200, 10))
+    support, lam = support_of(X, 5), np.full(200, 20.0)
+    growth = Growth(with_bounds(X), support, np.arange(200, dtype=np.int32), 1.0, lam, 0)
+    near = np.triu(pairwise_distances(X, metric="sqeuclidean") < 2.0 * growth._limits(1.0)[0], 1).sum()
+    assert 1000 < near < 15000
+    assert growth._expected_pairs(growth._limits(1.0)) == pytest.approx(near, rel=0.1)
 
 
 @pytest.mark.usefixtures("bounds_are_tried")

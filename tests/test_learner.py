@@ -38,6 +38,13 @@ def assert_is_graph(W, n):
     assert W.has_sorted_indices
 
 
+def test_the_graph_and_its_dual_number_rows_alike(rng):
+    """At the optimum of the log model λ is one over the degree. The search has numbers of its own for the samples."""
+    learner = paper_learner(5, neighbors="approximate", tol=1e-12).fit(rng.permutation(blobs(3000, 8, rng)))
+    assert learner.neighbors_ == "approximate"
+    np.testing.assert_allclose(learner.solution_.dual * learner.solution_.weights.sum(axis=1).A1, 1.0, atol=1e-4)
+
+
 # --- scikit-learn ---------------------------------------------------------------------------------------------------------
 
 

@@ -136,7 +136,8 @@ class Growth:
         if self.asked.is_exact:
             most = work + self._look_work(self._limits(LOOK_SLACK))
         else:
-            most = max(DEAR_BOUNDS, TWO_HOPS_COST * float(np.square(np.diff(self.support.edges.indptr), dtype=float).sum()))
+            n_neighbors = np.diff(self.support.edges.indptr).astype(float)
+            most = max(DEAR_BOUNDS, TWO_HOPS_COST * float(n_neighbors @ n_neighbors))
         pairs = min(0.5 * n, self.failing.size) * n
         return pairs * TEST_COST < most and pairs * bounds.work(self._pair_limits(self._limits(BOUNDS_SLACK))) < most
 

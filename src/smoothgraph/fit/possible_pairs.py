@@ -108,5 +108,5 @@ def _anywhere(edges, ends):
     indptr, indices = edges.indptr, edges.indices
     levels = ends[:, 1] ** 2 * ends[:, 2]
     order = np.argsort(levels, kind="stable").astype(np.int32)
-    columns = [np.ascontiguousarray(ends[order, column]) for column in range(3)]
-    return lambda nodes: kernels.possible_anywhere(nodes, indptr, indices, ends, order, levels[order], *columns)
+    levels, columns = levels[order], [np.ascontiguousarray(ends[order, column]) for column in range(3)]
+    return lambda nodes: kernels.possible_anywhere(nodes, indptr, indices, ends, order, levels, *columns)
